@@ -1,0 +1,62 @@
+"""Every error that Casewright raises on purpose.
+
+One small hierarchy, by meaning. A message says what was wrong, where, and what to do;
+the command line prints it as it is and exits with code 2.
+"""
+
+from __future__ import annotations
+
+
+class CasewrightError(Exception):
+    """Base of all errors raised on purpose by Casewright."""
+
+
+class InputError(CasewrightError, ValueError):
+    """A caller gave something unusable: a question, a context, a setting, a file."""
+
+
+class DependencyError(CasewrightError, ImportError):
+    """An optional package is needed for what was asked, and is not installed."""
+
+
+class StoreError(CasewrightError):
+    """A case store could not do what was asked of it."""
+
+
+class StoreLockedError(StoreError):
+    """Another process holds the store's folder."""
+
+
+class SchemaMismatchError(StoreError):
+    """The collection was built with another schema than the one it is opened with."""
+
+
+class StoreDamagedError(StoreError):
+    """The store's files cannot be read."""
+
+
+class StoreUnavailableError(StoreError):
+    """The Qdrant server does not answer, or refuses."""
+
+
+class ToolError(CasewrightError):
+    """A tool was declared wrongly, or returned what it had not declared."""
+
+
+class PlanError(CasewrightError, ValueError):
+    """A plan that breaks the plan language or a static check.
+
+    Attributes:
+        step: The step it concerns, for example ``"s2"``; ``None`` for the plan as a whole.
+        rule: The rule that was broken, as one sentence.
+        mend: What to write instead, as one sentence.
+    """
+
+    def __init__(self, rule: str, mend: str, step: str | None = None) -> None:
+        self.step = step
+        self.rule = rule
+        self.mend = mend
+        super().__init__(f"{step or 'plan'}: {rule} {mend}")
+
+    def __reduce__(self) -> tuple[type[PlanError], tuple[str, str, str | None]]:
+        return (type(self), (self.rule, self.mend, self.step))
