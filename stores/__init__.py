@@ -1,0 +1,27 @@
+"""What is known: cases, facets, encoders, the case store over Qdrant, and selection."""
+
+from casewright.stores.case import Binary, Case
+from casewright.stores.encoder import Encoder
+from casewright.stores.encoder_cache import CachedEncoder
+from casewright.stores.encoders import as_encoder, default_encoder
+from casewright.stores.facet import Facet, text_facet
+from casewright.stores.schema import CaseSchema
+from casewright.stores.select import Pick, select
+from casewright.stores.store import CaseStore, Hit, Retained
+
+__all__ = [
+    "Binary",
+    "CachedEncoder",
+    "Case",
+    "CaseSchema",
+    "CaseStore",
+    "Encoder",
+    "Facet",
+    "Hit",
+    "Pick",
+    "Retained",
+    "as_encoder",
+    "default_encoder",
+    "select",
+    "text_facet",
+]

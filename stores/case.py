@@ -1,0 +1,135 @@
+"""What a case is: named problem components, a solution, its result, and where it came from."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from casewright.errors import InputError
+
+#: Namespace of all case ids, so that the same case has the same id on every machine.
+CASE_NAMESPACE = uuid.UUID("5f0c9f5c-7a1e-5d7b-9a54-3f7f1f0f6a10")
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A component that is not text: an image, a sound. Give the bytes or a file's path.
+
+    Attributes:
+        media_type: IANA media type, for example ``"image/png"``.
+        data: The bytes themselves, or ``None`` when ``path`` is given.
+        path: The file that holds them, or ``None`` when ``data`` is given.
+    """
+
+    media_type: str
+    data: bytes | None = None
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.path is None):
+            raise InputError(
+                f"A Binary component ({self.media_type}) needs exactly one of data and path. "
+                "Pass the bytes as data=, or the file's path as path=."
+            )
+
+    def read(self) -> bytes:
+        """Return the bytes, from memory or from the file."""
+        if self.data is not None:
+            return self.data
+        assert self.path is not None
+        return Path(self.path).read_bytes()
+
+    def to_json(self) -> dict[str, str]:
+        """Return the JSON-plain form: bytes in base64, a file by its path."""
+        if self.data is not None:
+            return {
+                "$media_type": self.media_type,
+                "base64": base64.b64encode(self.data).decode("ascii"),
+            }
+        assert self.path is not None
+        return {"$media_type": self.media_type, "path": self.path}
+
+    @staticmethod
+    def from_json(value: Any) -> Any:
+        """Turn a mapping that ``to_json`` made back into a ``Binary``; leave others as they are."""
+        if isinstance(value, Mapping) and "$media_type" in value:
+            data = base64.b64decode(value["base64"]) if "base64" in value else None
+            return Binary(value["$media_type"], data=data, path=value.get("path"))
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One solved problem, a plan included.
+
+    Attributes:
+        problem: Component name to component: text, a number, a JSON value or a ``Binary``.
+        solution: What solved it; any JSON value.
+        result: How that went; any JSON value.
+        metadata: Further fields to filter by and to show, JSON-plain. ``tenant`` and
+            ``provenance`` are read by the store.
+        quality: How good the case is, in the range that the schema declares; ``None`` when nobody
+            measured it.
+        created: ISO 8601 time of creation, UTC.
+        id: A UUID. Left empty, the store derives it from tenant, schema, problem and solution.
+    """
+
+    problem: Mapping[str, Any]
+    solution: Any = None
+    result: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    quality: float | None = None
+    created: str = ""
+    id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form that is stored as the point's payload."""
+        return {
+            "problem": {
+                name: value.to_json() if isinstance(value, Binary) else value
+                for name, value in self.problem.items()
+            },
+            "solution": self.solution,
+            "result": self.result,
+            "metadata": dict(self.metadata),
+            "quality": self.quality,
+            "created": self.created,
+        }
+
+    @classmethod
+    def from_json(cls, case_id: str, payload: Mapping[str, Any]) -> Case:
+        """Rebuild a case from its id and its stored payload."""
+        return cls(
+            problem={name: Binary.from_json(v) for name, v in payload["problem"].items()},
+            solution=payload.get("solution"),
+            result=payload.get("result"),
+            metadata=payload.get("metadata") or {},
+            quality=payload.get("quality"),
+            created=payload.get("created") or "",
+            id=case_id,
+        )
+
+
+def case_id(case: Case, schema: str) -> str:
+    """Derive a case's id: UUIDv5 of its tenant, schema, problem and solution."""
+    plain = case.to_json()
+    identity = [case.metadata.get("tenant", ""), schema, plain["problem"], plain["solution"]]
+    try:
+        text = json.dumps(identity, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"A case of schema {schema!r} is not JSON-plain: {error}. Use text, numbers, lists and "
+            "mappings; wrap bytes in Binary(media_type, data=...)."
+        ) from error
+    return str(uuid.uuid5(CASE_NAMESPACE, text))
+
+
+def now() -> str:
+    """Return the current time as ISO 8601, UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

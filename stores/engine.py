@@ -1,0 +1,68 @@
+"""What a store needs of a vector engine, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A metadata field to the value, or the values, that a case must have there.
+Where = Mapping[str, "str | int | bool | Sequence[str | int]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A stored case as the engine knows it: id, payload, and for searches score and vector."""
+
+    id: str
+    payload: Mapping[str, Any]
+    score: float = 0.0
+    vector: NDArray[np.float32] | None = None
+
+
+class Engine(Protocol):
+    """A vector engine that holds collections of points with one dense vector, compared by Dot.
+
+    Implementations are thread-safe and raise ``StoreError`` and its kinds only.
+    """
+
+    def layout(self, collection: str) -> Mapping[str, Any] | None:
+        """Return what ``create`` was given, or ``None`` where there is no such collection."""
+
+    def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
+        """Make an empty collection that remembers its layout."""
+
+    def upsert(
+        self,
+        collection: str,
+        ids: Sequence[str],
+        vectors: NDArray[np.float32],
+        payloads: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Write n points; returns once they are acknowledged."""
+
+    def search(
+        self, collection: str, vector: NDArray[np.float32], limit: int, where: Where | None
+    ) -> list[Point]:
+        """Return the points of the highest dot product, best first, with vector and payload."""
+
+    def get(self, collection: str, ids: Sequence[str]) -> list[Point]:
+        """Return those of the points that exist, in any order."""
+
+    def scroll(self, collection: str, where: Where | None) -> list[Point]:
+        """Return all points that match, in any order."""
+
+    def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are no error."""
+
+    def drop(self, collection: str) -> None:
+        """Remove a whole collection; an unknown one is no error."""
+
+    def count(self, collection: str, where: Where | None) -> int:
+        """Count the points that match, exactly."""
+
+    def close(self) -> None:
+        """Release files, locks and connections; calling it twice is no error."""

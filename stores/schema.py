@@ -1,0 +1,127 @@
+"""The schema of a case store: its facets, and how its cases read as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import InputError
+from casewright.stores.case import Case
+from casewright.stores.facet import Components, Facet, component_text
+
+
+def solution_text(case: Case) -> str:
+    """Return the solution as text: what a prompt shows of a case as support only."""
+    return component_text(case.solution)
+
+
+def full_text(case: Case) -> str:
+    """Return components, solution and result as text: the full case (CBR-RAG, equation 4b)."""
+    lines = [f"{name}: {component_text(value)}" for name, value in case.problem.items()]
+    lines.append(f"solution: {component_text(case.solution)}")
+    if case.result is not None:
+        lines.append(f"result: {component_text(case.result)}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSchema:
+    """What the cases of a store have in common.
+
+    Attributes:
+        name: Names the collection, and takes part in case ids.
+        facets: How cases are compared; at least one.
+        quality_range: Lowest and highest quality; what lies outside is clamped.
+        support: A case as text, its support only.
+        full: A case as text, whole.
+        verify: Revise: called with a case before it is retained; returns ``None`` when it may be,
+            else the reason why not.
+        near: A problem whose similarity to a stored one reaches this is a near-duplicate, where
+            the solution is the same too.
+    """
+
+    name: str
+    facets: tuple[Facet, ...]
+    quality_range: tuple[float, float] = (0.0, 1.0)
+    support: Callable[[Case], str] = solution_text
+    full: Callable[[Case], str] = full_text
+    verify: Callable[[Case], str | None] | None = None
+    near: float = 0.98
+    _slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = [facet.name for facet in self.facets]
+        if not names or len(set(names)) != len(names):
+            raise InputError(
+                f"Schema {self.name!r} has facets {names}. It needs at least one, each of its own "
+                "name."
+            )
+        low, high = self.quality_range
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InputError(
+                f"Schema {self.name!r} has quality_range ({low}, {high}). Give two finite numbers, "
+                "the lower first."
+            )
+        start, slices = 0, {}
+        for facet in self.facets:
+            slices[facet.name] = slice(start, start + facet.dimension)
+            start += facet.dimension
+        object.__setattr__(self, "_slices", slices)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a stored vector: the facets' vectors and one number for the quality."""
+        return sum(facet.dimension for facet in self.facets) + 1
+
+    @property
+    def slices(self) -> Mapping[str, slice]:
+        """Where each facet's vector stands in the stored one."""
+        return self._slices
+
+    def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
+        """Return one weight a facet, summing to 1; ``given`` replaces the facets' defaults.
+
+        Raises:
+            InputError: An unknown facet, a negative weight, or nothing but zeros.
+        """
+        names = [facet.name for facet in self.facets]
+        if given is not None and (unknown := sorted(set(given) - set(names))):
+            raise InputError(
+                f"Schema {self.name!r} has no facet {unknown}. Its facets are {names}."
+            )
+        chosen = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
+        values = np.asarray(chosen, dtype=np.float64)
+        if not np.isfinite(values).all() or (values < 0).any() or values.sum() <= 0:
+            raise InputError(
+                f"The weights {dict(zip(names, chosen, strict=True))} of schema {self.name!r} "
+                "cannot be used. Weights are at least 0 and not all 0."
+            )
+        shares: NDArray[np.float64] = values / values.sum()
+        return shares
+
+    def query(self, text: str) -> Components:
+        """Return a problem in which every component that a facet reads is this text."""
+        return {name: text for facet in self.facets for name in facet.components}
+
+    def vectors(self, problems: Sequence[Components], *, query: bool = False) -> NDArray[Any]:
+        """Embed problems as concatenated unit vectors, array (n, sum of dimensions)."""
+        return np.concatenate([f.vectors(problems, query=query) for f in self.facets], axis=1)
+
+    def layout(self) -> dict[str, Any]:
+        """Return what a collection must agree on with the schema it is opened with."""
+        return {
+            "schema": self.name,
+            "facets": [
+                {
+                    "name": facet.name,
+                    "components": list(facet.components),
+                    "dimension": facet.dimension,
+                    "model": facet.model,
+                }
+                for facet in self.facets
+            ],
+        }

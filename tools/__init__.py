@@ -1,0 +1,30 @@
+"""What can be called: tool specifications, toolboxes, and what tools are made of."""
+
+from casewright.tools.alias import alias, original
+from casewright.tools.from_function import tool_from_function
+from casewright.tools.from_langchain import tool_from_langchain
+from casewright.tools.from_record import tool_from_record
+from casewright.tools.from_store import tool_from_store
+from casewright.tools.parameter import Parameter
+from casewright.tools.results import evidence_text, rows
+from casewright.tools.source import Source
+from casewright.tools.spec import NO_EVIDENCE, CallContext, ToolExample, ToolSpec
+from casewright.tools.toolbox import Toolbox
+
+__all__ = [
+    "NO_EVIDENCE",
+    "CallContext",
+    "Parameter",
+    "Source",
+    "ToolExample",
+    "ToolSpec",
+    "Toolbox",
+    "alias",
+    "evidence_text",
+    "original",
+    "rows",
+    "tool_from_function",
+    "tool_from_langchain",
+    "tool_from_record",
+    "tool_from_store",
+]

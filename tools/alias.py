@@ -1,0 +1,34 @@
+"""Names for tools whose own names are no identifiers, reversible and without collisions."""
+
+from __future__ import annotations
+
+import re
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPE = re.compile(r"_x([0-9a-f]+)_")
+
+
+def alias(name: str) -> str:
+    """Return an identifier for a tool's name: the name itself where it is one.
+
+    Every character that an identifier cannot hold becomes ``_xHEX_``, as does the underscore that
+    starts something that looks like such an escape.
+    """
+    if NAME.fullmatch(name) and not _ESCAPE.search(name):
+        return name
+    out = []
+    for position, char in enumerate(name):
+        plain = char.isascii() and (char.isalnum() or char == "_")
+        leading_digit = position == 0 and char.isdigit()
+        if plain and not leading_digit and not _ESCAPE.match(name, position):
+            out.append(char)
+        else:
+            out.append(f"_x{ord(char):x}_")
+    return "".join(out) or "_x_"
+
+
+def original(name: str) -> str:
+    """Return the name that ``alias`` was given."""
+    if name == "_x_":
+        return ""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)

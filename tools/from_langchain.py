@@ -1,0 +1,110 @@
+"""A LangChain tool becomes a tool of Casewright."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import ToolError
+from casewright.tools.alias import alias
+from casewright.tools.parameter import parameter_from_json_schema
+from casewright.tools.spec import CallContext, ToolExample, ToolSpec
+
+if TYPE_CHECKING:
+    from langchain_core.messages import ToolMessage
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool
+
+
+def tool_from_langchain(
+    tool: BaseTool,
+    *,
+    results: Iterable[str] = ("evidence",),
+    sources: Mapping[str, Iterable[str]] | None = None,
+    example: ToolExample | None = None,
+) -> ToolSpec:
+    """Make a tool of a LangChain ``BaseTool``.
+
+    Arguments that the tool hides from the model (``InjectedToolArg``) are filled from the request's
+    scope by their names. An error that the tool would hand to a model as text counts as an error.
+
+    Args:
+        tool: Any LangChain tool; its description and argument schema are taken over.
+        results: The fields of its results; with several, the tool returns mappings or JSON text.
+        sources: Parameter name to where its argument may come from.
+        example: A question that it helps to answer, with the plan.
+
+    Raises:
+        ToolError: ``sources`` names no parameter of the tool.
+    """
+    schema = _schema(tool.tool_call_schema)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    declared = dict(sources or {})
+    parameters = tuple(
+        parameter_from_json_schema(
+            name,
+            properties[name],
+            required=name in schema.get("required", ()),
+            sources=declared.pop(name, None),
+        )
+        for name in properties
+    )
+    if declared:
+        raise ToolError(
+            f"Tool {tool.name!r} has no parameter {sorted(declared)}; sources names it."
+        )
+    hidden = set(_schema(tool.args_schema).get("properties", {})) - set(properties)
+
+    def call(given: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
+        injected = {name: context.scope[name] for name in hidden if name in context.scope}
+        return {
+            "name": tool.name,
+            "args": {**given, **injected},
+            "id": context.key or "call",
+            "type": "tool_call",
+        }
+
+    def config(context: CallContext) -> RunnableConfig:
+        known = {"casewright_key": context.key, "casewright_step": context.step}
+        return {"metadata": known, "configurable": known}
+
+    def run(given: Mapping[str, Any], context: CallContext) -> Any:
+        return _returned(tool.name, tool.invoke(call(given, context), config(context)))
+
+    async def run_async(given: Mapping[str, Any], context: CallContext) -> Any:
+        return _returned(tool.name, await tool.ainvoke(call(given, context), config(context)))
+
+    native_async = _has_own_async(tool)
+    native_sync = not native_async or getattr(tool, "func", run) is not None
+    return ToolSpec(
+        name=alias(tool.name),
+        description=tool.description,
+        parameters=parameters,
+        results=tuple(results),
+        example=example,
+        run=run if native_sync else None,
+        run_async=run_async if native_async else None,
+    )
+
+
+def _schema(schema: Any) -> Mapping[str, Any]:
+    if schema is None or isinstance(schema, dict):
+        return schema or {}
+    made: Mapping[str, Any] = schema.model_json_schema()
+    return made
+
+
+def _has_own_async(tool: BaseTool) -> bool:
+    from langchain_core.tools import BaseTool, StructuredTool, Tool
+
+    if isinstance(tool, (StructuredTool, Tool)):
+        return tool.coroutine is not None
+    return type(tool)._arun is not BaseTool._arun
+
+
+def _returned(name: str, message: ToolMessage | Any) -> Any:
+    """Return what the tool returned: its artifact where it has one, else its content."""
+    if getattr(message, "status", "success") == "error":
+        raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
+    artifact = getattr(message, "artifact", None)
+    return artifact if artifact is not None else getattr(message, "content", message)

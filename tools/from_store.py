@@ -1,0 +1,89 @@
+"""A case store becomes a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from casewright.errors import ToolError
+from casewright.stores import CaseStore, Hit
+from casewright.tools.parameter import Parameter, sources_of
+from casewright.tools.spec import CallContext, ToolExample, ToolSpec
+
+#: How a result field is read from a hit; a text names a metadata field.
+Read = str | Callable[[Hit], Any]
+
+
+def tool_from_store(
+    store: CaseStore,
+    *,
+    name: str,
+    description: str,
+    results: Mapping[str, Read] | None = None,
+    filters: Sequence[str] = (),
+    scope: Sequence[str] = (),
+    sources: Mapping[str, Iterable[str]] | None = None,
+    k: int = 4,
+    min_relevance: float = 0.0,
+    lambda_b: float = 1.0,
+    example: ToolExample | None = None,
+) -> ToolSpec:
+    """Make a tool that searches a case store by ``query``.
+
+    Args:
+        store: Searched by its schema's own facet weights.
+        name: The tool's name.
+        description: For the planner.
+        results: Result field to how it is read from a hit; by default ``evidence``, the case as
+            its schema's support text.
+        filters: Metadata fields that are parameters of the tool: only cases that have the given
+            value are searched. They come before ``query``.
+        scope: Metadata fields bound to the request's scope: a search sees only cases that have the
+            asker's value, and no plan can write it. A request whose scope lacks one finds nothing.
+        sources: Parameter name to where its argument may come from.
+        k: Most results.
+        min_relevance: A hit below this weighted cosine is no result.
+        lambda_b: Share of the relevance in the ranking; the rest is the cases' quality.
+        example: A question that it helps to answer, with the plan.
+    """
+    reads: Mapping[str, Read] = results or {"evidence": lambda hit: store.schema.support(hit.case)}
+    declared = {name_: sources_of(given, name_) for name_, given in (sources or {}).items()}
+    names = [*filters, "query"]
+    if unknown := sorted(set(declared) - set(names)):
+        raise ToolError(f"Tool {name!r} has no parameter {unknown}; its parameters are {names}.")
+    parameters = tuple(
+        Parameter(
+            name=parameter,
+            kind="string" if parameter == "query" else "any",
+            sources=declared.get(parameter, frozenset()),
+        )
+        for parameter in names
+    )
+
+    def run(given: Mapping[str, Any], context: CallContext) -> list[dict[str, Any]]:
+        if any(field not in context.scope for field in scope):
+            return []
+        where = {field: given[field] for field in filters}
+        where |= {field: context.scope[field] for field in scope}
+        hits = store.search(str(given["query"]), k, where=where, lambda_b=lambda_b)
+        return [
+            {
+                **{field: _read(hit, read) for field, read in reads.items()},
+                "source": f"{store.schema.name}:{hit.case.metadata.get('key', hit.case.id)}",
+            }
+            for hit in hits
+            if hit.relevance >= min_relevance
+        ]
+
+    return ToolSpec(
+        name=name,
+        description=description,
+        parameters=parameters,
+        results=tuple(reads),
+        example=example,
+        run=run,
+    )
+
+
+def _read(hit: Hit, read: Read) -> Any:
+    return hit.case.metadata.get(read) if isinstance(read, str) else read(hit)

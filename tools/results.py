@@ -1,0 +1,85 @@
+"""Whatever a tool returns becomes rows with the fields that it declared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from casewright.errors import ToolError
+from casewright.tools.spec import ToolSpec
+
+#: A row may say where it comes from; no plan can refer to it.
+SOURCE_FIELD = "source"
+
+
+def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
+    """Turn a tool's return value into rows.
+
+    ``None`` and empty values are no rows; a mapping, dataclass or pydantic model is one; a list is
+    one a member; text, or any other value, fills the only field of a tool that declares one.
+    Fields that were not declared are left out, declared ones that are missing are null.
+
+    Raises:
+        ToolError: The value has no fields where several were declared, or is not JSON-plain.
+    """
+    if returned is None or returned == "" or not tool.results:
+        return []
+    if isinstance(returned, str) and len(tool.results) > 1:
+        returned = _decoded(tool, returned)
+    members = returned if isinstance(returned, (list, tuple)) else [returned]
+    made = [_row(tool, member) for member in members]
+    try:
+        plain: list[dict[str, Any]] = json.loads(json.dumps(made, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ToolError(
+            f"Tool {tool.name!r} returned what JSON cannot hold: {error}. "
+            "Return text, numbers, lists and mappings."
+        ) from error
+    return plain
+
+
+def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
+    if hasattr(member, "model_dump"):
+        member = member.model_dump(mode="json")
+    elif is_dataclass(member) and not isinstance(member, type):
+        member = asdict(member)
+    if isinstance(member, Mapping):
+        row = {field: member.get(field) for field in tool.results}
+        if all(value is None for value in row.values()):
+            raise ToolError(
+                f"Tool {tool.name!r} returned the fields {sorted(map(str, member))[:10]}, none of "
+                f"those that it declares: {list(tool.results)}. Declare what it returns."
+            )
+        if isinstance(member.get(SOURCE_FIELD), str):
+            row[SOURCE_FIELD] = member[SOURCE_FIELD]
+        return row
+    if len(tool.results) == 1:
+        return {tool.results[0]: member}
+    raise ToolError(
+        f"Tool {tool.name!r} returned a {type(member).__name__}; it declares the fields "
+        f"{list(tool.results)}. Return mappings that have them."
+    )
+
+
+def _decoded(tool: ToolSpec, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ToolError(
+            f"Tool {tool.name!r} returned text that is no JSON; it declares the fields "
+            f"{list(tool.results)}. Return mappings, or JSON."
+        ) from error
+
+
+def evidence_text(row: Mapping[str, Any], results: Sequence[str]) -> str:
+    """Return a row as text for the generator: one field's value, or ``field: value`` pairs."""
+    shown = {field: row[field] for field in results if row.get(field) is not None}
+    if len(shown) == 1:
+        return _plain(next(iter(shown.values())))
+    return "; ".join(f"{field}: {_plain(value)}" for field, value in shown.items())
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
