@@ -20,12 +20,14 @@ class CallContext:
         step: The step, for example ``"s2"``.
         key: The same for every attempt at this step of this run, resumed runs included: what a
             tool that changes something is idempotent by.
+        question: What the user asked.
         scope: Who asks, as the caller of the graph said it: customer, tenant, ….
     """
 
     run_id: str = ""
     step: str = ""
     key: str = ""
+    question: str = ""
     scope: Mapping[str, str] = field(default_factory=dict)
 
 

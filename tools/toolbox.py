@@ -28,7 +28,7 @@ class Toolbox:
             raise ToolError(f"The toolbox has two tools named {twice}. Rename one of them.")
 
     def without(self, *names: str) -> Toolbox:
-        """Return a toolbox without these tools.
+        """Return a toolbox without these tools; ``no_evidence`` stays in every toolbox.
 
         Raises:
             ToolError: A name is not in this toolbox.

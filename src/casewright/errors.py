@@ -6,6 +6,8 @@ the command line prints it as it is and exits with code 2.
 
 from __future__ import annotations
 
+import re
+
 
 class CasewrightError(Exception):
     """Base of all errors raised on purpose by Casewright."""
@@ -60,3 +62,15 @@ class PlanError(CasewrightError, ValueError):
 
     def __reduce__(self) -> tuple[type[PlanError], tuple[str, str, str | None]]:
         return (type(self), (self.rule, self.mend, self.step))
+
+
+_SECRET = re.compile(
+    r"(?i)\b(sk|pk|key|token|bearer|secret|password)[-_=: ]+['\"]?[A-Za-z0-9_.\-]{6,}"
+)
+
+
+def told(error: BaseException) -> str:
+    """Return what an error of somebody else's code says, in one line, without secrets."""
+    line = " ".join(str(error).split())[:300]
+    line = _SECRET.sub(lambda found: f"{found[1]} ***", line)
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__

@@ -1,0 +1,1 @@
+"""What Casewright is measured by: one command a file."""

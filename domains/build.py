@@ -1,0 +1,72 @@
+"""Building a domain's stores once, and again when its data or schemas change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from casewright.errors import StoreError
+from casewright.stores import Case, CaseSchema, CaseStore, connections
+from casewright.stores.progress import note
+
+#: How long to wait for another process that builds or reads the same folder.
+LOCK_SECONDS = 60.0
+MakeCases = Callable[[], Sequence[Case]]
+
+
+def digest(files: Iterable[Traversable], schemas: Iterable[CaseSchema]) -> str:
+    """Return a hash of the data and of what the collections must agree on."""
+    made = hashlib.sha256()
+    for file in files:
+        made.update(file.read_bytes())
+    for schema in schemas:
+        made.update(json.dumps(schema.layout(), sort_keys=True).encode())
+    return made.hexdigest()
+
+
+def open_built(
+    folder: Path, name: str, wanted: str, parts: Mapping[str, tuple[CaseSchema, MakeCases]]
+) -> dict[str, CaseStore]:
+    """Open a domain's stores in one folder; build them where the folder holds others than wanted.
+
+    A build that was interrupted left no mark, and is done again. Processes that want the same
+    folder wait for each other.
+
+    Raises:
+        StoreError: The folder cannot be opened, or written to.
+    """
+    cases, mark = folder / "cases", folder / "built.json"
+    try:
+        cases.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The stores' folder {folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to "
+            "a folder that you may write to."
+        ) from error
+    key, engine = connections.acquire(cases, lock_seconds=LOCK_SECONDS)
+    try:
+        built = _mark(mark) == wanted
+        if not built:
+            note(f"Building the {name} stores, once …")
+            mark.unlink(missing_ok=True)
+            for schema, _ in parts.values():
+                engine.drop(schema.name)
+        stores = {part: CaseStore(schema, cases) for part, (schema, _) in parts.items()}
+        if not built:
+            for part, (_, make) in parts.items():
+                stores[part].add(make())
+            mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")
+        return stores
+    finally:
+        # The stores hold the folder now; where they do not, nobody does.
+        connections.release(key, engine)
+
+
+def _mark(file: Path) -> str:
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,52 @@
+"""What a domain is: stores, tools and plan cases for one kind of question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from casewright.planner import AnnotatedQuery
+from casewright.stores import CaseStore, Encoder
+from casewright.tools import Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDomain:
+    """A domain whose stores are open.
+
+    Attributes:
+        toolbox: The domain's tools, bound to its stores.
+        plan_cases: Its annotated queries as plan cases.
+        stores: All its stores by name, to count and to close.
+    """
+
+    toolbox: Toolbox
+    plan_cases: CaseStore
+    stores: Mapping[str, CaseStore]
+
+    def close(self) -> None:
+        """Close every store."""
+        for store in self.stores.values():
+            store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain that can be opened.
+
+    Attributes:
+        name: How it is called on the command line.
+        description: One sentence.
+        questions: Questions to try, the best first.
+        open: Opens its stores in a folder, building them first where they are missing or stale.
+        queries: Reads its annotated queries.
+        scopes: Scope field to the values that a request may have, the default first.
+    """
+
+    name: str
+    description: str
+    questions: Sequence[str]
+    open: Callable[[Path, Encoder], OpenDomain]
+    queries: Callable[[], list[AnnotatedQuery]]
+    scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)

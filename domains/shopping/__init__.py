@@ -1,0 +1,1 @@
+"""The shopping domain: the worked example."""

@@ -1,0 +1,124 @@
+"""The shop's data as cases: products, facts about them, reviews, orders, help articles."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from casewright.domains.shopping.data import records
+from casewright.stores import Case, CaseSchema, Encoder, text_facet
+
+
+def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
+    """Return the schema of each store."""
+    return {
+        "products": CaseSchema(
+            "products",
+            (
+                text_facet("title", encoder, weight=0.6),
+                text_facet("about", encoder, weight=0.4),
+            ),
+        ),
+        "facts": CaseSchema("facts", (text_facet("fact", encoder),)),
+        "reviews": CaseSchema("reviews", (text_facet("review", encoder),)),
+        # An order's quality is how recent it is: minus its age in years.
+        "orders": CaseSchema("orders", (text_facet("title", encoder),), quality_range=(-1.0, 0.0)),
+        "help": CaseSchema(
+            "help",
+            (text_facet("title", encoder, weight=0.5), text_facet("text", encoder, weight=0.5)),
+        ),
+    }
+
+
+def product_cases() -> list[Case]:
+    """One case a product: what it is called, and what it is."""
+    return [
+        Case(
+            problem={
+                "title": product["title"],
+                "about": f"{product['category']}. {product['description']}",
+            },
+            solution=f"{product['title']}, {product['price']:.2f} EUR. {product['description']}",
+            metadata={
+                "key": product["id"],
+                "product_id": product["id"],
+                "title": product["title"],
+                "price": product["price"],
+            },
+        )
+        for product in records("products")
+    ]
+
+
+def fact_cases() -> list[Case]:
+    """One case a fact: the description, the price, each specification, each answered question."""
+    cases = []
+    for product in records("products"):
+        facts = [
+            (f"{product['title']}. {product['description']}", product["description"]),
+            ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
+        ]
+        facts += [(f"{name}: {value}",) * 2 for name, value in product["specs"].items()]
+        facts += [(f"{qa['question']} {qa['answer']}", qa["answer"]) for qa in product["qna"]]
+        cases += [
+            Case(
+                problem={"fact": text},
+                solution=f"{product['title']} — {told}",
+                metadata={"key": f"{product['id']}.{number}", "product_id": product["id"]},
+            )
+            for number, (text, told) in enumerate(facts)
+        ]
+    return cases
+
+
+def review_cases() -> list[Case]:
+    """One case a review."""
+    return [
+        Case(
+            problem={"review": f"{review['title']}. {review['text']}"},
+            solution=f"{review['stars']} of 5 stars, {review['author']}: "
+            f"“{review['title']}. {review['text']}”",
+            metadata={
+                "key": review["id"],
+                "product_id": review["product_id"],
+                "stars": review["stars"],
+            },
+        )
+        for review in records("reviews")
+    ]
+
+
+def order_cases() -> list[Case]:
+    """One case an ordered item; it belongs to the customer who ordered it."""
+    newest = max(date.fromisoformat(order["date"]) for order in records("orders"))
+    cases = []
+    for order in records("orders"):
+        ordered = date.fromisoformat(order["date"])
+        for item in order["items"]:
+            cases.append(
+                Case(
+                    problem={"title": item["title"]},
+                    solution={"parcel": order["parcel"], "date": order["date"]},
+                    quality=-(newest - ordered).days / 365,
+                    metadata={
+                        "key": f"{order['id']}.{item['product_id']}",
+                        "customer": order["customer"],
+                        "order_id": order["id"],
+                        "product_id": item["product_id"],
+                        "title": item["title"],
+                        "date": order["date"],
+                    },
+                )
+            )
+    return cases
+
+
+def help_cases() -> list[Case]:
+    """One case a help article."""
+    return [
+        Case(
+            problem={"title": article["title"], "text": article["text"]},
+            solution=f"{article['title']}\n{article['text']}",
+            metadata={"key": article["id"], "topic": article["topic"]},
+        )
+        for article in records("help")
+    ]

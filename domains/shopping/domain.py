@@ -1,0 +1,51 @@
+"""The shopping domain: a customer of a retail site asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from casewright.domains.build import digest, open_built
+from casewright.domains.domain import Domain, OpenDomain
+from casewright.domains.shopping import cases
+from casewright.domains.shopping.data import NAMES, data_file, records
+from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.planner import AnnotatedQuery, plan_schema
+from casewright.planner.plan_cases import plan_case
+from casewright.stores import Encoder
+
+
+def open_shopping(folder: Path, encoder: Encoder) -> OpenDomain:
+    """Open the shop's stores in a folder, building them where needed."""
+    made = cases.schemas(encoder)
+    parts = {
+        "products": (made["products"], cases.product_cases),
+        "facts": (made["facts"], cases.fact_cases),
+        "reviews": (made["reviews"], cases.review_cases),
+        "orders": (made["orders"], cases.order_cases),
+        "help": (made["help"], cases.help_cases),
+        "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
+    }
+    wanted = digest(map(data_file, NAMES), [schema for schema, _ in parts.values()])
+    stores = open_built(folder, "shopping", wanted, parts)
+    return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
+
+
+def queries() -> list[AnnotatedQuery]:
+    """Read the annotated queries that ship with the domain."""
+    return [AnnotatedQuery.read(record) for record in records("queries")]
+
+
+DOMAIN = Domain(
+    name="shopping",
+    description="A customer of a retail site asks about products, orders, parcels and policies.",
+    questions=(
+        "How much memory is on my Galaxy phone?",
+        "Where is my tablet, and how do I return shoes?",
+        "What do buyers say about the Dustin robot vacuum?",
+        "I need a present for a six-year-old who loves building things",
+        "How long do refunds take?",
+    ),
+    open=open_shopping,
+    queries=queries,
+    scopes={"customer": tuple(record["id"] for record in records("customers"))},
+)

@@ -1,0 +1,167 @@
+"""The seven tools of the shop. Who asks is part of the request's scope: no plan can write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import mean
+from typing import Any
+
+from casewright.stores import CaseStore, Hit
+from casewright.tools import (
+    CallContext,
+    Toolbox,
+    ToolExample,
+    ToolSpec,
+    tool_from_function,
+    tool_from_store,
+)
+
+Row = dict[str, Any]
+#: An order whose title is less like what was asked for is another thing.
+SAME_THING = 0.32
+#: A product, an article or a review below this has nothing to do with the question.
+ON_TOPIC = 0.15
+ASKED = ("question", "literal")
+PRODUCT = ("context", "step")
+
+
+def shopping_toolbox(stores: Mapping[str, CaseStore]) -> Toolbox:
+    """Bind the tools to their stores."""
+    return Toolbox(
+        [
+            _prod_search(stores["products"]),
+            _prod_qna(stores["facts"]),
+            _review_summary(stores["reviews"]),
+            _order_lookup(stores["orders"]),
+            _shipment_status(stores["orders"]),
+            _customer_support(stores["help"]),
+        ]
+    )
+
+
+def _prod_search(products: CaseStore) -> ToolSpec:
+    return tool_from_store(
+        products,
+        name="prod_search",
+        description="Finds products in the catalogue: searches, recommendations, gift ideas.",
+        results={"product_id": "product_id", "title": "title", "price": "price"},
+        sources={"query": ("span", "literal", "question", "step")},
+        min_relevance=ON_TOPIC,
+        example=ToolExample(
+            "I'm after a lamp for my desk", 's1 = prod_search(query="lamp for my desk")'
+        ),
+    )
+
+
+def _prod_qna(facts: CaseStore) -> ToolSpec:
+    return tool_from_store(
+        facts,
+        name="prod_qna",
+        description="A fact about one product: its page, specifications, questions and answers.",
+        filters=("product_id",),
+        sources={"product_id": PRODUCT, "query": ASKED},
+        k=3,
+        min_relevance=ON_TOPIC,
+        example=ToolExample(
+            "What's the voltage of my drill?",
+            's1 = order_lookup(query="drill")\n'
+            "s2 = prod_qna(product_id=s1.product_id, query=question)",
+        ),
+    )
+
+
+def _review_summary(reviews: CaseStore) -> ToolSpec:
+    def review_summary(product_id: str, query: str) -> list[Row]:
+        """What buyers say of one product: its stars, and the reviews nearest to the question."""
+        hits = reviews.search(query, 50, where={"product_id": product_id})
+        if not hits:
+            return []
+        stars = [int(hit.case.metadata["stars"]) for hit in hits]
+        told = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
+        overview = {"evidence": told, "source": f"reviews:{product_id}"}
+        return [overview, *(_review(hit) for hit in hits[:3])]
+
+    return tool_from_function(
+        review_summary,
+        sources={"product_id": PRODUCT, "query": ASKED},
+        example=ToolExample(
+            "do people like it?",
+            "s1 = review_summary(product_id=context.product_id, query=question)",
+        ),
+    )
+
+
+def _review(hit: Hit) -> Row:
+    key = hit.case.metadata["key"]
+    return {"evidence": str(hit.case.solution), "source": f"reviews:{key}"}
+
+
+def _order_lookup(orders: CaseStore) -> ToolSpec:
+    def order_lookup(query: str, call: CallContext) -> list[Row]:
+        """This customer's own past orders: finds the thing that they own or wait for."""
+        customer = call.scope.get("customer")
+        if customer is None:
+            return []
+        mine = {"customer": customer}
+        hits = orders.search(query, 4, where=mine, lambda_b=0.95)
+        near = [hit for hit in hits if hit.relevance >= SAME_THING]
+        # "Where is my parcel?" names no thing: the whole question was given, and the newest
+        # orders are meant.
+        if not near and query == call.question:
+            near = orders.search(query, 3, where=mine, lambda_b=0.05)
+        return [_order(hit) for hit in near]
+
+    return tool_from_function(
+        order_lookup,
+        results=("order_id", "product_id", "title"),
+        sources={"query": ("span", "literal", "question")},
+        example=ToolExample("when did I buy the kettle", 's1 = order_lookup(query="kettle")'),
+    )
+
+
+def _order(hit: Hit) -> Row:
+    known = hit.case.metadata
+    return {
+        "order_id": known["order_id"],
+        "product_id": known["product_id"],
+        "title": known["title"],
+        "source": f"orders:{known['order_id']}",
+    }
+
+
+def _shipment_status(orders: CaseStore) -> ToolSpec:
+    def shipment_status(order_id: str, call: CallContext) -> list[Row]:
+        """Where the parcel of an order is, and when it arrives."""
+        mine = {"order_id": order_id, "customer": call.scope.get("customer", "")}
+        found = orders.all(where=mine)
+        if not found:
+            return []
+        parcel = found[0].solution["parcel"]
+        last = parcel["events"][-1]
+        told = (
+            f"{parcel['note']} ({parcel['carrier']} {parcel['tracking']}; last seen "
+            f"{last['at'].replace('T', ' ')}, {last['place']}: {last['what']})"
+        )
+        return [{"evidence": told, "source": f"shipments:{order_id}"}]
+
+    return tool_from_function(
+        shipment_status,
+        sources={"order_id": ("step",)},
+        example=ToolExample(
+            "has the lamp been sent yet",
+            's1 = order_lookup(query="lamp")\ns2 = shipment_status(order_id=s1.order_id)',
+        ),
+    )
+
+
+def _customer_support(articles: CaseStore) -> ToolSpec:
+    return tool_from_store(
+        articles,
+        name="customer_support",
+        description="The shop's policies and services: returns, refunds, payment, account, "
+        "delivery in general, warranty, talking to a person.",
+        sources={"query": ASKED},
+        k=2,
+        min_relevance=ON_TOPIC,
+        example=ToolExample("can I pay when it arrives", "s1 = customer_support(query=question)"),
+    )

@@ -1,0 +1,1 @@
+"""How the planner learns, and how plans are scored."""

@@ -1,0 +1,53 @@
+"""Folds for cross-validation in which near-duplicates stay together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from casewright.stores import Encoder
+
+#: Questions this similar are one group.
+SAME_GROUP = 0.9
+#: Rows of the similarity matrix that are held at once.
+BLOCK = 1024
+
+
+def similarity_groups(
+    texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
+) -> list[int]:
+    """Return a group number a text: texts joined by a chain of similarities above the threshold.
+
+    The similarity matrix is made block by block; memory grows with the pairs above the threshold.
+    """
+    if not texts:
+        return []
+    vectors = encoder.embed(texts)
+    rows, columns = [], []
+    for start in range(0, len(texts), BLOCK):
+        near = vectors[start : start + BLOCK] @ vectors.T > threshold
+        row, column = np.nonzero(near)
+        rows.append(row + start)
+        columns.append(column)
+    pairs = (np.concatenate(rows), np.concatenate(columns))
+    graph = coo_array((np.ones(len(pairs[0])), pairs), shape=(len(texts), len(texts)))
+    _, groups = connected_components(graph, directed=False)
+    return [int(group) for group in groups]
+
+
+def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
+    """Deal groups to folds, the largest first, each to the smallest fold; return item indices."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for index, group in enumerate(groups):
+        members[group].append(index)
+    order = list(members.values())
+    np.random.default_rng(seed).shuffle(order)
+    order.sort(key=len, reverse=True)
+    dealt: list[list[int]] = [[] for _ in range(folds)]
+    for group_members in order:
+        min(dealt, key=len).extend(group_members)
+    return [sorted(fold) for fold in dealt]

@@ -1,0 +1,51 @@
+"""What to do: the plan language, the prompt, and the planners."""
+
+from casewright.planner.annotated import AnnotatedQuery, QueryRecord, read_annotated
+from casewright.planner.case_planner import CasePlanner
+from casewright.planner.chat_model import chat_model
+from casewright.planner.chat_planner import ChatPlanner
+from casewright.planner.parse import parse_plan
+from casewright.planner.plan import (
+    ContextRef,
+    ListValue,
+    Literal,
+    Plan,
+    QuestionRef,
+    Step,
+    StepRef,
+    format_plan,
+)
+from casewright.planner.plan_cases import plan_schema, plan_store
+from casewright.planner.prompt import Prompt, render_prompt
+from casewright.planner.request import Planner, PlanRequest, PlanResult
+from casewright.planner.spans import is_span
+from casewright.planner.validate import MAX_STEPS, validate_plan, violations
+
+__all__ = [
+    "MAX_STEPS",
+    "AnnotatedQuery",
+    "CasePlanner",
+    "ChatPlanner",
+    "ContextRef",
+    "ListValue",
+    "Literal",
+    "Plan",
+    "PlanRequest",
+    "PlanResult",
+    "Planner",
+    "Prompt",
+    "QueryRecord",
+    "QuestionRef",
+    "Step",
+    "StepRef",
+    "chat_model",
+    "format_plan",
+    "is_span",
+    "parse_plan",
+    "plan_schema",
+    "plan_store",
+    "read_annotated",
+    "render_prompt",
+    "validate_plan",
+    "violations",
+]

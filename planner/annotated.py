@@ -1,0 +1,127 @@
+"""Annotated queries: the one format of training pools, demonstrations and evaluation sets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from casewright.errors import InputError, PlanError
+from casewright.planner.parse import parse_plan
+from casewright.planner.plan import Plan
+from casewright.planner.request import PlanRequest
+from casewright.tools import Toolbox, alias, tool_from_record
+
+
+class QueryRecord(BaseModel):
+    """One record to plan for: a query, its context, and changes to the toolbox."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    id: str | int | None = None
+    query: str
+    context: dict[str, Any] = {}
+    tools_extra: list[dict[str, Any]] = []
+    tools_removed: list[str] = []
+
+    @classmethod
+    def read(cls, record: Any) -> QueryRecord:
+        """Read a decoded JSON value.
+
+        Raises:
+            InputError: It has another form; names the field.
+        """
+        if not isinstance(record, Mapping):
+            raise InputError(f"The record is a {type(record).__name__}, not a JSON object.")
+        try:
+            return cls.model_validate(dict(record))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the record"
+            raise InputError(f"{place}: {first['msg']}.") from error
+
+    def request(self, toolbox: Toolbox) -> PlanRequest:
+        """Return the request with this record's changes to the toolbox.
+
+        Raises:
+            InputError: Question or context are unusable, a tool is declared wrongly, or a removed
+                tool is unknown.
+        """
+        extra = [tool_from_record(tool) for tool in self.tools_extra]
+        if taken := [tool.name for tool in extra if tool.name in toolbox]:
+            raise InputError(f"tools_extra: the toolbox already has {taken}. Name them otherwise.")
+        changed = toolbox.with_(*extra)
+        removed = [alias(name) for name in self.tools_removed]
+        if unknown := [name for name in removed if name not in changed]:
+            raise InputError(
+                f"tools_removed: the toolbox has no {unknown}. It has {list(changed.names)}."
+            )
+        return PlanRequest(self.query, changed.without(*removed), self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedQuery:
+    """A query with its gold plan.
+
+    Attributes:
+        record: Query, context and changes to the toolbox.
+        plan: The gold plan.
+        label: Its class.
+        must: ``"sN.parameter"`` to the lower-case words that a literal there must contain.
+        accept: Other tool sequences that also count as right.
+    """
+
+    record: QueryRecord
+    plan: Plan
+    label: str = ""
+    must: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    accept: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def query(self) -> str:
+        """The question."""
+        return self.record.query
+
+    @classmethod
+    def read(cls, record: Any) -> AnnotatedQuery:
+        """Read a decoded JSON value.
+
+        Raises:
+            InputError: It has another form, or its plan is none.
+        """
+        query = QueryRecord.read(record)
+        try:
+            plan = parse_plan(record["plan"])
+            must = {name: tuple(words) for name, words in (record.get("must") or {}).items()}
+            accept = tuple(tuple(tools) for tools in record.get("accept") or ())
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"plan, must or accept is missing or malformed: {error}.") from error
+        except PlanError as error:
+            raise InputError(f"plan: {error}") from error
+        return cls(query, plan, str(record.get("class", "")), must, accept)
+
+
+def read_annotated(path: Path) -> list[AnnotatedQuery]:
+    """Read a JSON Lines file of annotated queries.
+
+    Raises:
+        InputError: The file cannot be read, or a line is no annotated query; names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+    return list(_read_lines(lines, path))
+
+
+def _read_lines(lines: Iterable[str], path: Path) -> Iterable[AnnotatedQuery]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield AnnotatedQuery.read(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{path}, line {number}: {error}") from error

@@ -1,0 +1,157 @@
+"""The parser of the plan language: any text yields a plan or a ``PlanError``, in linear time."""
+
+from __future__ import annotations
+
+import re
+from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
+from typing import NoReturn
+
+from casewright.errors import PlanError
+from casewright.planner.plan import (
+    ContextRef,
+    ListValue,
+    Literal,
+    Plan,
+    QuestionRef,
+    Scalar,
+    Step,
+    StepRef,
+    Value,
+)
+
+_SPACE = re.compile(r"[ \t]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-z0-9_.])")
+_REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
+_CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
+_WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
+#: Longer numbers are no measure of anything, and slow to convert.
+_LONGEST_NUMBER = 40
+_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
+
+
+def parse_plan(text: str) -> Plan:
+    """Parse the text form of a plan.
+
+    Blank lines and spaces around tokens are allowed; steps count from 1 without gaps.
+
+    Raises:
+        PlanError: The text is no plan; names the step, the rule and the mend.
+    """
+    steps: list[Step] = []
+    for raw in text.split("\n"):
+        line = raw.strip(" \t\r")
+        if line:
+            steps.append(_Line(line, len(steps) + 1).step())
+    if not steps:
+        raise PlanError("The plan has no step.", "Write at least s1 = no_evidence().")
+    return Plan(tuple(steps))
+
+
+class _Line:
+    """One line of a plan, read from left to right."""
+
+    def __init__(self, text: str, number: int) -> None:
+        self.text = text
+        self.at = 0
+        self.label = f"s{number}"
+
+    def step(self) -> Step:
+        name = self._take(_NAME, "a step starts with its name", _FORM)
+        if name != self.label:
+            self._fail(
+                f"The step is called {name[:20]}; steps count from s1 without gaps.",
+                f"Call it {self.label}.",
+            )
+        self._expect("=")
+        tool = self._take(_NAME, "the name of a tool is missing", _FORM)
+        self._expect("(")
+        arguments: dict[str, Value] = {}
+        if not self._accept(")"):
+            while True:
+                parameter = self._take(_NAME, "the name of a parameter is missing", _FORM)
+                self._expect("=")
+                if parameter in arguments:
+                    self._fail(f"{parameter[:60]} is given twice.", "Give each argument once.")
+                arguments[parameter] = self._value()
+                if self._accept(")"):
+                    break
+                self._expect(",")
+        if self.at < len(self.text):
+            self._fail(f"Something follows the step: {self._rest()}.", "Start a new line.")
+        return Step(tool, tuple(arguments.items()))
+
+    def _value(self) -> Value:
+        if not self._accept("["):
+            return self._scalar()
+        items: list[Scalar] = []
+        if self._accept("]"):
+            return ListValue(())
+        while True:
+            items.append(self._scalar())
+            if self._accept("]"):
+                return ListValue(tuple(items))
+            self._expect(",")
+
+    def _scalar(self) -> Scalar:
+        text, at = self.text, self.at
+        try:
+            if text.startswith('"', at):
+                value, self.at = scanstring(text, at + 1, True)
+                self._skip()
+                return Literal(value)
+            if found := _WORD.match(text, at):
+                self._move(found)
+                return QuestionRef() if found[0] == "question" else Literal(found[0] == "true")
+            if found := _REFERENCE.match(text, at):
+                self._move(found)
+                return StepRef(int(found[1]), found[3], int(found[2] or 0))
+            if found := _CONTEXT.match(text, at):
+                self._move(found)
+                return ContextRef(found[1])
+            if (found := _NUMBER.match(text, at)) and len(found[0]) <= _LONGEST_NUMBER:
+                self._move(found)
+                return Literal(float(found[0]) if found[1] or found[2] else int(found[0]))
+        except JSONDecodeError as error:
+            self._fail(f"A text is not a JSON string: {error.msg}.", 'Close it with " and escape.')
+        except PlanError as error:
+            self._fail(error.rule, error.mend)
+        self._fail(
+            f"{self._rest()} is no value.",
+            'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
+            "sK[i].FIELD or a flat list of these.",
+        )
+
+    def _take(self, pattern: re.Pattern[str], problem: str, mend: str) -> str:
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            self._fail(f"At {self._rest()}: {problem}.", mend)
+        self._move(found)
+        return found[0]
+
+    def _accept(self, char: str) -> bool:
+        if not self.text.startswith(char, self.at):
+            return False
+        self.at += 1
+        self._skip()
+        return True
+
+    def _expect(self, char: str) -> None:
+        if not self._accept(char):
+            self._fail(f"{char} is missing at {self._rest()}.", _FORM)
+
+    def _move(self, found: re.Match[str]) -> None:
+        self.at = found.end()
+        self._skip()
+
+    def _skip(self) -> None:
+        space = _SPACE.match(self.text, self.at)
+        assert space is not None
+        self.at = space.end()
+
+    def _rest(self) -> str:
+        rest = self.text[self.at : self.at + 30]
+        return repr(rest) if rest else "the end of the line"
+
+    def _fail(self, rule: str, mend: str) -> NoReturn:
+        raise PlanError(rule, mend, self.label)

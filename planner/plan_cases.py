@@ -1,0 +1,89 @@
+"""Plans that worked are cases: a question, where it was asked, and the plan as solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from casewright.planner.annotated import AnnotatedQuery
+from casewright.planner.literals import masked, text_literals
+from casewright.planner.plan import ContextRef, Plan
+from casewright.planner.request import PlanRequest
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
+from casewright.tools import ToolExample
+
+
+def plan_schema(encoder: Encoder) -> CaseSchema:
+    """Return the schema of plan cases: what is asked, and how, whatever it is asked about.
+
+    The facet ``form`` reads the question with its literals masked: "how much memory is on my
+    thing" says that something owned is meant, be it a phone or a tent.
+    """
+    return CaseSchema(
+        "plans",
+        (text_facet("question", encoder, weight=0.7), text_facet("form", encoder, weight=0.3)),
+        support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
+    )
+
+
+def plan_case(query: AnnotatedQuery) -> Case:
+    """Turn an annotated query into a case; its context is kept by the names of its fields."""
+    known = sorted(name for name, value in query.record.context.items() if value is not None)
+    return Case(
+        problem={
+            "question": query.query,
+            "form": masked(query.query, [text for _, _, text in text_literals(query.plan)]),
+        },
+        solution=str(query.plan),
+        metadata={
+            "key": str(query.record.id),
+            "class": query.label,
+            "tools": sorted(set(query.plan.tools)),
+            "context": known,
+            "needs": _context_fields(query.plan),
+        },
+    )
+
+
+def plan_store(
+    queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
+) -> CaseStore:
+    """Open a store of plan cases and add these queries, but for those with tools of their own."""
+    store = CaseStore(plan_schema(encoder), location)
+    store.add([plan_case(query) for query in queries if not query.record.tools_extra])
+    return store
+
+
+def similar_plans(
+    store: CaseStore, request: PlanRequest, k: int, *, lambda_d: float = 0.75
+) -> list[ToolExample]:
+    """Pick k plan cases for a prompt by MMR with quality bias, of plans that can be run here."""
+    hits = [hit for hit in store.search(request.question, 4 * k) if usable(hit, request)]
+    picks = select(hits, k, store.schema, lambda_d=lambda_d)
+    return [
+        ToolExample(pick.hit.case.problem["question"], str(pick.hit.case.solution))
+        for pick in picks
+    ]
+
+
+def usable(hit: Hit, request: PlanRequest) -> bool:
+    """Say whether the request has the tools and the context that this case's plan needs."""
+    tools: Sequence[str] = hit.case.metadata.get("tools", ())
+    fields: Sequence[str] = hit.case.metadata.get("needs", ())
+    return _has(request, tools, fields)
+
+
+def runnable(plan: Plan, request: PlanRequest) -> bool:
+    """Say whether the request has the tools and the context that a plan needs."""
+    return _has(request, plan.tools, _context_fields(plan))
+
+
+def _has(request: PlanRequest, tools: Iterable[str], fields: Iterable[str]) -> bool:
+    return all(tool in request.toolbox for tool in tools) and all(
+        request.context.get(field) is not None for field in fields
+    )
+
+
+def _context_fields(plan: Plan) -> list[str]:
+    values = [value for step in plan.steps for _, value in step.arguments]
+    return sorted({value.field for value in values if isinstance(value, ContextRef)})

@@ -1,0 +1,85 @@
+"""The planner's prompt (REAPER, Joshi et al. 2024, section 3).
+
+Its order is fixed: role, tools, constraints and fixed examples do not change between the requests
+of one toolbox and stand first (``head``), so that a model's key/value cache can keep them;
+retrieved plan cases, context and question follow (``tail``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from casewright.planner.request import PlanRequest
+from casewright.tools import Toolbox, ToolExample
+
+ROLE = """\
+You plan look-ups for a question-answering assistant. Write the whole plan at once: the calls of \
+tools that fetch all the evidence needed to answer the question, and nothing else. You do not \
+answer the question."""
+
+CONSTRAINTS = """\
+Constraints:
+- One line a step: sN = tool(parameter=value, ...), N counting from 1.
+- A value is a JSON string, a number, true, false, a flat list of values, question (the user's \
+question, verbatim), context.FIELD, sK.FIELD (a field of the first result of the earlier step K), \
+or sK[i].FIELD (the same of result i, counting from 0).
+- Each parameter lists where its value may come from: span means words of the question that stand \
+next to each other, literal any short text, question, context and step the references above.
+- Use only the tools above, with all their parameters; a parameter marked ? may be left out.
+- Steps that do not need each other run at the same time: do not chain them.
+- If nothing needs to be looked up, the plan is s1 = no_evidence()."""
+
+#: Characters of a context value that the prompt shows.
+CONTEXT_VALUE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The two parts of a prompt; see the module."""
+
+    head: str
+    tail: str
+
+    def __str__(self) -> str:
+        return f"{self.head}\n\n{self.tail}"
+
+
+def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> Prompt:
+    """Render the prompt for a request, with retrieved plan cases as further examples."""
+    return Prompt(render_head(request.toolbox), _tail(request, examples))
+
+
+def render_head(toolbox: Toolbox) -> str:
+    """Render what depends on the toolbox alone."""
+    tools = []
+    for tool in toolbox:
+        lines = [f"{tool.signature()}", f"  {tool.description}"]
+        lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
+        tools.append("\n".join(lines))
+    fixed = [tool.example for tool in toolbox if tool.example is not None]
+    parts = [ROLE, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
+    if fixed:
+        parts.append("Examples:\n" + "\n\n".join(_example(example) for example in fixed))
+    return "\n\n".join(parts)
+
+
+def _tail(request: PlanRequest, examples: Sequence[ToolExample]) -> str:
+    parts = []
+    if examples:
+        parts.append("Plans for similar questions:\n" + "\n\n".join(map(_example, examples)))
+    for turn in request.history:
+        parts.append(f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}")
+    shown = {
+        name: value if not isinstance(value, str) else value[:CONTEXT_VALUE]
+        for name, value in request.context.items()
+        if value is not None
+    }
+    parts.append(f"Context: {json.dumps(shown, ensure_ascii=False)[: 10 * CONTEXT_VALUE]}")
+    parts.append(f"Question: {request.question}\nPlan:")
+    return "\n\n".join(parts)
+
+
+def _example(example: ToolExample) -> str:
+    return f"Question: {example.query}\nPlan:\n{example.plan}"

@@ -1,0 +1,129 @@
+"""What a planner is asked, and what it returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypedDict
+
+from casewright.errors import InputError
+from casewright.planner.plan import Plan
+from casewright.planner.validate import MAX_STEPS, validate_plan
+from casewright.tools import Toolbox
+
+#: A question is something a person typed.
+MAX_QUESTION_CHARACTERS = 8000
+
+
+class Turn(TypedDict):
+    """An earlier turn of the conversation."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """One question to plan for.
+
+    Attributes:
+        question: What the user asks.
+        context: What is known beside it, for example the page that is open; a JSON object.
+        history: Earlier turns; they inform the plan, and no plan can refer to them.
+        toolbox: The tools of this request.
+        max_steps: The budget.
+
+    Raises:
+        InputError: The question is empty, too long or holds control characters, or the context is
+            no JSON object.
+    """
+
+    question: str
+    toolbox: Toolbox
+    context: Mapping[str, Any] = field(default_factory=dict)
+    history: Sequence[Turn] = ()
+    max_steps: int = MAX_STEPS
+
+    def __post_init__(self) -> None:
+        check_question(self.question)
+        check_context(self.context)
+
+    def validate(self, plan: Plan) -> None:
+        """Raise ``PlanError`` where the plan breaks a static check for this request."""
+        validate_plan(
+            plan,
+            self.toolbox,
+            question=self.question,
+            context=self.context,
+            max_steps=self.max_steps,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """A valid plan, and how it came about.
+
+    Attributes:
+        plan: Valid for the request.
+        planner: Which planner answered.
+        attempts: Plans that were tried, this one included.
+        fallback: Why this is a fallback plan; empty where it is none.
+        milliseconds: Time taken.
+        tokens: Token counts where a language model wrote it: ``input`` and ``output``.
+    """
+
+    plan: Plan
+    planner: str
+    attempts: int = 1
+    fallback: str = ""
+    milliseconds: float = 0.0
+    tokens: Mapping[str, int] = field(default_factory=dict)
+
+
+class Planner(Protocol):
+    """Writes a whole plan in one call, and never raises for what a model wrote."""
+
+    @property
+    def name(self) -> str:
+        """How the planner is named in answers and tables."""
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return a plan that is valid for the request."""
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """The same, without blocking the event loop."""
+
+
+def check_question(question: Any) -> None:
+    """Raise ``InputError`` where this is no question that can be answered."""
+    if not isinstance(question, str):
+        raise InputError(f"The question is {type(question).__name__}, not text. Give a text.")
+    if not question.strip():
+        raise InputError("The question is empty. Ask something.")
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise InputError(
+            f"The question has {len(question):,} characters; at most {MAX_QUESTION_CHARACTERS:,} "
+            "are read. Shorten it."
+        )
+    if any(ord(char) < 32 and char not in "\t\n\r" for char in question):
+        raise InputError(
+            "The question holds control characters (NUL or the like). Remove them and ask again."
+        )
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        raise InputError("The question is not valid Unicode text. Encode it as UTF-8.") from error
+
+
+def check_context(context: Any) -> None:
+    """Raise ``InputError`` where this is no context: a JSON object."""
+    if not isinstance(context, Mapping) or not all(isinstance(key, str) for key in context):
+        raise InputError(
+            f"The context is {type(context).__name__}, not a JSON object. "
+            'Give one such as {"product_id": "P001"}.'
+        )
+    try:
+        json.dumps(dict(context), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The context is no JSON object: {error}.") from error

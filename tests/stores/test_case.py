@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseStore
+from tests.stores.helpers import note, note_schema
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+PROBLEMS = st.dictionaries(st.sampled_from(["question", "support", "x", "y"]), PLAIN, max_size=4)
+
+
+def id_of(case: Case, schema: str = "notes") -> str:
+    with CaseStore(note_schema(schema)) as store:
+        return store.add([case])[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(PROBLEMS, PLAIN)
+def test_id_depends_on_what_the_case_says_not_on_its_key_order(
+    problem: dict[str, Any], solution: Any
+) -> None:
+    turned = dict(reversed(problem.items()))
+    copied = json.loads(json.dumps(solution))
+    assert id_of(Case(problem, solution)) == id_of(Case(turned, copied))
+
+
+def test_id_of_a_known_case_never_changes() -> None:
+    case = Case({"question": "Où ?", "n": 3}, {"plan": [1, 2]}, metadata={"tenant": "acme"})
+    assert id_of(case) == "1750f1e3-8b71-52ed-95be-77782755b3be"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        note("q", "t"),
+        note("r", "s"),
+        Case({"question": "q", "support": "u"}, "s"),
+        note("q", "s", metadata={"tenant": "acme"}),
+    ],
+    ids=["solution", "problem", "component", "tenant"],
+)
+def test_id_differs_where_solution_problem_or_tenant_differ(other: Case) -> None:
+    assert id_of(note("q", "s")) != id_of(other)
+
+
+def test_id_differs_between_schemas() -> None:
+    assert id_of(note("q", "s"), "notes") != id_of(note("q", "s"), "letters")
+
+
+def test_id_ignores_result_quality_created_and_other_metadata() -> None:
+    other = note("q", "s", result="ok", quality=0.5, created="2020-01-01", metadata={"by": "me"})
+    assert id_of(note("q", "s")) == id_of(other)
+
+
+def test_id_that_is_given_is_kept_in_its_canonical_form(store: CaseStore) -> None:
+    given_id = "6F9619FF-8B86-D011-B42D-00C04FC964FF"
+    assert store.add([note("q", id=given_id)]) == [given_id.lower()]
+    assert [case.id for case in store.get(given_id)] == [given_id.lower()]
+
+
+def test_id_that_is_no_uuid_is_refused_by_name(store: CaseStore) -> None:
+    with pytest.raises(InputError, match="case-17"):
+        store.add([note("q", id="case-17")])
+    assert store.count() == 0
+
+
+def test_case_comes_back_as_it_went_in(store: CaseStore) -> None:
+    case = Case(
+        {"question": "q é 漢", "support": "s", "n": [1, 2.5, None, {"a": True}]},
+        {"answer": ["x"]},
+        result="solved",
+        metadata={"tenant": "acme", "tags": ["a"]},
+        quality=0.25,
+        created="2024-05-06T07:08:09+00:00",
+    )
+    (case_id,) = store.add([case])
+    (back,) = store.get(case_id)
+    assert UUID(back.id)
+    assert back.to_json() == case.to_json()
+
+
+def test_case_without_created_gets_the_time_of_its_adding(store: CaseStore) -> None:
+    store.add([note("q")])
+    assert store.all()[0].created.endswith("+00:00")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\x00\xff" * 9])
+def test_binary_component_comes_back_byte_for_byte(store: CaseStore, data: bytes) -> None:
+    (case_id,) = store.add(
+        [Case({"question": "what is this", "picture": Binary("image/png", data)})]
+    )
+    picture = store.get(case_id)[0].problem["picture"]
+    assert picture == Binary("image/png", data)
+    assert picture.read() == data
+
+
+def test_binary_component_may_be_a_file(store: CaseStore, tmp_path: Path) -> None:
+    file = tmp_path / "sound.wav"
+    file.write_bytes(b"RIFF")
+    (case_id,) = store.add([Case({"question": "q", "sound": Binary("audio/wav", path=str(file))})])
+    assert store.get(case_id)[0].problem["sound"].read() == b"RIFF"
+
+
+@pytest.mark.parametrize("parts", [{}, {"data": b"x", "path": "x"}])
+def test_binary_needs_exactly_one_of_data_and_path(parts: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="image/png"):
+        Binary("image/png", **parts)
+
+
+def test_mapping_that_resembles_a_binary_can_be_read_again_or_is_refused(store: CaseStore) -> None:
+    problem = {"question": "q", "meta": {"$media_type": "a plain field of somebody's JSON"}}
+    try:
+        store.add([Case(problem)])
+    except InputError:
+        return
+    assert [case.problem for case in store.all()] == [problem]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case({"question": "q", "picture": b"raw"}),
+        Case({"question": "q", "pictures": [Binary("image/png", b"x")]}),
+        note("q", {1, 2}),
+        note("q", object()),
+        note("q", result=b"raw"),
+        note("q", metadata={"when": object()}),
+    ],
+    ids=["bytes", "nested binary", "set", "object", "result", "metadata"],
+)
+def test_case_that_is_not_json_is_refused_before_anything_is_written(
+    store: CaseStore, case: Case
+) -> None:
+    with pytest.raises(InputError, match="JSON"):
+        store.add([note("fine"), case])
+    assert store.count() == 0
+
+
+@pytest.mark.parametrize(
+    "case",
+    [note("q", math.nan), note("q", result=math.inf), note("q", metadata={"m": math.nan})],
+    ids=["solution", "result", "metadata"],
+)
+def test_nan_and_infinity_are_not_json(case: Case) -> None:
+    with CaseStore(note_schema()) as store, pytest.raises(InputError):
+        store.add([case])
+
+
+def test_text_that_is_no_unicode_is_refused_as_input() -> None:
+    with CaseStore(note_schema()) as store, pytest.raises(InputError):
+        store.add([note("half a surrogate pair: \ud83d")])

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from casewright.stores import CachedEncoder
+from tests.support.encoders import HashingEncoder
+
+TEXTS = [f"text number {i}" for i in range(20)]
+
+
+def encoded(encoder: HashingEncoder) -> list[str]:
+    return [text for call in encoder.calls for text in call]
+
+
+def right(made: object, texts: list[str]) -> bool:
+    return np.array_equal(np.asarray(made), HashingEncoder().embed(texts))
+
+
+def test_cache_gives_the_vectors_of_its_encoder_in_order() -> None:
+    cached = CachedEncoder(HashingEncoder())
+    assert (cached.name, cached.dimension) == ("hashing-32", 32)
+    assert right(cached.embed(TEXTS), TEXTS)
+    mixed = [TEXTS[3], "a new one", TEXTS[0], "a new one", ""]
+    assert right(cached.embed(mixed), mixed)
+    assert cached.embed([]).shape == (0, 32)
+
+
+def test_text_that_was_encoded_is_not_encoded_again() -> None:
+    encoder = HashingEncoder()
+    cached = CachedEncoder(encoder)
+    cached.embed([*TEXTS, *TEXTS])
+    cached.embed([TEXTS[5], "new", TEXTS[7]])
+    assert sorted(encoded(encoder)) == sorted([*TEXTS, "new"])
+
+
+def test_disk_cache_outlives_the_process_object(tmp_path: Path) -> None:
+    CachedEncoder(HashingEncoder(), tmp_path / "new" / "folder").embed(TEXTS)
+    encoder = HashingEncoder()
+    assert right(CachedEncoder(encoder, tmp_path / "new" / "folder").embed(TEXTS), TEXTS)
+    assert encoder.calls == []
+
+
+def test_disk_cache_serves_more_texts_than_one_query_to_sqlite_holds(tmp_path: Path) -> None:
+    many = [f"text {i}" for i in range(1300)]
+    CachedEncoder(HashingEncoder(), tmp_path).embed(many)
+    encoder = HashingEncoder()
+    assert right(CachedEncoder(encoder, tmp_path).embed(many), many)
+    assert encoder.calls == []
+
+
+def test_single_question_is_not_written_to_disk(tmp_path: Path) -> None:
+    cached = CachedEncoder(HashingEncoder(), tmp_path)
+    cached.embed(["a private question"])
+    cached.embed(TEXTS)
+    with sqlite3.connect(tmp_path / "embeddings.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM embedding").fetchone() == (len(TEXTS),)
+    db.close()
+
+
+def test_encoders_of_other_names_do_not_share_vectors(tmp_path: Path) -> None:
+    CachedEncoder(HashingEncoder(name="one"), tmp_path).embed(TEXTS)
+    other = HashingEncoder(name="two")
+    CachedEncoder(other, tmp_path).embed(TEXTS)
+    assert sorted(encoded(other)) == sorted(TEXTS)
+
+
+def test_encoder_of_the_same_name_and_another_dimension_gets_its_own(tmp_path: Path) -> None:
+    CachedEncoder(HashingEncoder(16, name="same"), tmp_path).embed(TEXTS)
+    made = CachedEncoder(HashingEncoder(32, name="same"), tmp_path).embed(TEXTS)
+    assert right(made, TEXTS)
+
+
+@pytest.mark.parametrize("damage", [b"garbage" * 999, b""], ids=["garbage", "empty"])
+def test_damaged_cache_file_still_answers(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "embeddings.sqlite").write_bytes(damage)
+    cached = CachedEncoder(HashingEncoder(), tmp_path)
+    assert right(cached.embed(TEXTS), TEXTS)
+    assert right(cached.embed([*TEXTS, "new", "newer"]), [*TEXTS, "new", "newer"])
+
+
+def test_cache_file_damaged_while_open_still_answers(tmp_path: Path) -> None:
+    cached = CachedEncoder(HashingEncoder(), tmp_path)
+    cached.embed(TEXTS)
+    with sqlite3.connect(tmp_path / "embeddings.sqlite") as db:
+        db.execute("DROP TABLE embedding")
+    db.close()
+    assert right(cached.embed(["new", "newer"]), ["new", "newer"])
+
+
+def test_vector_of_another_length_on_disk_is_encoded_anew(tmp_path: Path) -> None:
+    CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS)
+    with sqlite3.connect(tmp_path / "embeddings.sqlite") as db:
+        db.execute("UPDATE embedding SET vector = x'00'")
+    db.close()
+    assert right(CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS), TEXTS)
+
+
+def test_cache_folder_that_cannot_be_made_still_answers(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert right(CachedEncoder(HashingEncoder(), tmp_path / "file").embed(TEXTS), TEXTS)
+
+
+def test_what_a_caller_does_to_a_vector_does_not_reach_the_cache(tmp_path: Path) -> None:
+    cached = CachedEncoder(HashingEncoder(), tmp_path)
+    for _ in range(3):
+        made = cached.embed(TEXTS)
+        assert right(made, TEXTS)
+        made[:] = 7
+
+
+def test_threads_share_one_cache(tmp_path: Path) -> None:
+    cached = CachedEncoder(HashingEncoder(), tmp_path)
+
+    def use(worker: int) -> bool:
+        texts = [f"text {i}" for i in range(worker, worker + 60)]
+        return all(right(cached.embed(texts), texts) for _ in range(5))
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(use, range(0, 60, 10)))

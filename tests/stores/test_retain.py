@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from casewright.stores import Case, CaseStore
+from tests.stores.helpers import note, note_schema, number_id
+
+
+def test_new_case_is_added(store: CaseStore) -> None:
+    told = store.retain(note("how tall is it", "12 m"))
+    assert (told.outcome, told.reason) == ("added", "")
+    assert [case.id for case in store.all()] == [told.id]
+
+
+def test_same_case_again_is_unchanged(store: CaseStore) -> None:
+    case = note("how tall is it", "12 m", quality=0.5, result={"ok": True})
+    first = store.retain(case)
+    second = store.retain(case)
+    assert (second.outcome, second.id) == ("unchanged", first.id)
+    assert store.count() == 1
+
+
+def test_same_case_with_another_quality_or_result_is_updated(store: CaseStore) -> None:
+    case = note("how tall is it", "12 m", quality=0.5, created="2020-01-01T00:00:00+00:00")
+    first = store.retain(case)
+    better = store.retain(replace(case, quality=0.8, created=""))
+    other = store.retain(replace(case, quality=0.8, result="confirmed", created=""))
+    assert {better.outcome, other.outcome} == {"updated"}
+    (kept,) = store.all()
+    assert (kept.id, kept.quality, kept.result) == (first.id, 0.8, "confirmed")
+    assert kept.created == "2020-01-01T00:00:00+00:00"
+
+
+def test_updated_quality_counts_in_the_next_search(store: CaseStore) -> None:
+    store.retain(note("one", 1, quality=0.2))
+    store.retain(note("one", 1, quality=0.9))
+    (hit,) = store.search("zzz", lambda_b=0.0)
+    assert abs(hit.score - 0.9) < 1e-6
+
+
+def test_near_problem_with_the_same_solution_is_a_duplicate(store: CaseStore) -> None:
+    first = store.retain(Case({"question": "how tall is it", "support": "a tower"}, "12 m"))
+    near = Case({"question": "How tall is it?", "support": "A tower!"}, "12 m")
+    told = store.retain(near)
+    assert (told.outcome, told.id) == ("duplicate", first.id)
+    assert store.count() == 1
+
+
+def test_near_problem_with_another_solution_is_added(store: CaseStore) -> None:
+    store.retain(Case({"question": "how tall is it", "support": "a tower"}, "12 m"))
+    told = store.retain(Case({"question": "How tall is it?", "support": "A tower!"}, "13 m"))
+    assert told.outcome == "added"
+    assert store.count() == 2
+
+
+def test_far_problem_with_the_same_solution_is_added(store: CaseStore) -> None:
+    store.retain(note("how tall is it", "12 m"))
+    assert store.retain(note("how deep is the lake", "12 m")).outcome == "added"
+
+
+def test_how_near_is_near_is_the_schemas_to_say() -> None:
+    one, two = note("red apple tree house", "x"), note("red apple tree garden", "x")
+    outcomes = []
+    for near in (0.5, 0.99):
+        with CaseStore(note_schema(near=near)) as store:
+            store.retain(one)
+            outcomes.append(store.retain(two).outcome)
+    assert outcomes == ["duplicate", "added"]
+
+
+def test_duplicates_are_sought_inside_the_tenant_only(store: CaseStore) -> None:
+    def asked(text: str, tenant: str | None) -> str:
+        metadata = {"tenant": tenant} if tenant else {}
+        case = Case({"question": text, "support": text}, "12 m", metadata=metadata)
+        return store.retain(case).outcome
+
+    assert [asked("how tall", tenant) for tenant in ("acme", "zeta", None)] == ["added"] * 3
+    assert [asked("How tall?", tenant) for tenant in ("acme", "zeta", None)] == ["duplicate"] * 3
+
+
+def test_duplicate_without_tenant_is_found_behind_many_tenants(store: CaseStore) -> None:
+    def case(text: str, number: int = 99, **metadata: str) -> Case:
+        problem = {"question": text, "support": text}
+        return Case(problem, "12 m", metadata=metadata, id=number_id(number))
+
+    store.add([case("how tall", i, tenant=f"tenant {i}") for i in range(40)])
+    store.retain(case("how tall"))
+    assert store.retain(replace(case("How tall?"), id="")).outcome == "duplicate"
+
+
+def test_duplicate_is_found_behind_many_other_solutions(store: CaseStore) -> None:
+    for i in range(30):
+        assert store.retain(Case({"question": "pick", "support": "pick"}, i)).outcome == "added"
+    outcomes = [
+        store.retain(Case({"question": "Pick!", "support": "pick"}, i)).outcome for i in range(30)
+    ]
+    assert outcomes == ["duplicate"] * 30
+
+
+def test_case_that_fails_verification_is_refused_with_the_reason(place: str) -> None:
+    schema = note_schema(verify=lambda case: None if case.solution else "there is no solution")
+    with CaseStore(schema, place) as store:
+        refused = store.retain(note("how tall is it"))
+        assert (refused.outcome, refused.reason) == ("refused", "there is no solution")
+        assert store.count() == 0
+        assert store.retain(note("how tall is it", "12 m")).outcome == "added"
+
+
+def test_tuple_is_the_json_list_that_it_is_stored_as(store: CaseStore) -> None:
+    case = Case({"question": "q", "support": "q"}, ("a", 1), result=(1, 2))
+    assert [store.retain(case).outcome for _ in range(2)] == ["added", "unchanged"]
+    near = replace(case, problem={"question": "Q!", "support": "q"})
+    assert store.retain(near).outcome == "duplicate"
+
+
+def test_retained_case_has_the_id_that_add_gives_it(store: CaseStore) -> None:
+    case = note("how tall is it", "12 m")
+    assert [store.retain(case).id] == store.add([case])

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from qdrant_client import QdrantClient, models
+
+from casewright.errors import InputError, SchemaMismatchError
+from casewright.stores import Case, CaseSchema, CaseStore, text_facet
+from tests.stores.helpers import contents, note, note_schema, vector_facet
+from tests.support.encoders import HashingEncoder
+
+ENCODER = HashingEncoder()
+
+
+def schema(*facets: Any, name: str = "notes", **more: Any) -> CaseSchema:
+    return CaseSchema(name, facets or (text_facet("question", ENCODER),), **more)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (schema(text_facet("question", HashingEncoder(name="another-model"))), "another-model"),
+        (schema(text_facet("question", HashingEncoder(16, name=ENCODER.name))), "16"),
+        (schema(text_facet("question", ENCODER, ["question", "support"])), "support"),
+        (schema(text_facet("asked", ENCODER, ["question"])), "asked"),
+        (schema(text_facet("question", ENCODER), text_facet("support", ENCODER)), "support"),
+    ],
+    ids=["encoder", "dimension", "components", "facet name", "one facet more"],
+)
+def test_collection_of_another_schema_is_refused_by_what_differs(
+    tmp_path: Path, other: CaseSchema, told: str
+) -> None:
+    with CaseStore(schema(), tmp_path) as store:
+        store.add([note("q")])
+    before = contents(tmp_path)
+    with pytest.raises(SchemaMismatchError, match="notes") as caught:
+        CaseStore(other, tmp_path)
+    assert told in str(caught.value)
+    assert ENCODER.name in str(caught.value)
+    assert contents(tmp_path) == before
+    with CaseStore(schema(), tmp_path) as again:
+        assert again.count() == 1
+
+
+def test_mismatch_leaves_the_other_stores_of_the_folder_open(tmp_path: Path) -> None:
+    with CaseStore(schema(), tmp_path) as store:
+        store.add([note("q")])
+        with pytest.raises(SchemaMismatchError):
+            CaseStore(schema(text_facet("other", ENCODER)), tmp_path)
+        assert store.count() == 1
+
+
+def test_weights_cue_and_texts_may_change_between_openings(tmp_path: Path) -> None:
+    with CaseStore(schema(), tmp_path) as store:
+        store.add([note("q")])
+    facet = text_facet("question", ENCODER, weight=0.1, cue="find: ")
+    with CaseStore(schema(facet, near=0.5, full=lambda case: ""), tmp_path) as again:
+        assert again.count() == 1
+
+
+def test_other_quality_range_is_refused_or_honoured(tmp_path: Path) -> None:
+    with CaseStore(schema(quality_range=(0.0, 1.0)), tmp_path) as store:
+        store.add([note("q", quality=0.5)])
+    try:
+        again = CaseStore(schema(quality_range=(-20.0, 0.0)), tmp_path)
+    except SchemaMismatchError:
+        return
+    with again:
+        again.add([note("low", "low", quality=-20.0)])
+        lowest = again.search("zzz", lambda_b=0.0)[-1]
+        assert lowest.case.solution == "low"
+        assert lowest.score == pytest.approx(-20, abs=1e-4)
+
+
+def test_collection_that_casewright_did_not_make_is_refused(tmp_path: Path) -> None:
+    client = QdrantClient(path=str(tmp_path))
+    config = models.VectorParams(size=ENCODER.dimension + 1, distance=models.Distance.DOT)
+    client.create_collection("notes", vectors_config=config)
+    client.close()
+    with pytest.raises(SchemaMismatchError, match="notes"):
+        CaseStore(schema(), tmp_path)
+
+
+def test_schema_needs_facets_of_different_names() -> None:
+    with pytest.raises(InputError, match="notes"):
+        CaseSchema("notes", ())
+    with pytest.raises(InputError, match="question"):
+        schema(text_facet("question", ENCODER), text_facet("question", ENCODER))
+
+
+@pytest.mark.parametrize(
+    "span", [(1.0, 0.0), (0.5, 0.5), (0.0, math.inf), (math.nan, 1.0)], ids=str
+)
+def test_quality_range_is_two_finite_numbers_the_lower_first(span: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="quality_range"):
+        schema(quality_range=span)
+
+
+def test_weights_are_scaled_to_sum_to_one() -> None:
+    made = schema(vector_facet("a", 2, 3.0), vector_facet("b", 2), vector_facet("c", 1, 0.0))
+    assert made.weights().tolist() == [0.75, 0.25, 0.0]
+    assert made.weights({"b": 2, "c": 6}).tolist() == [0.0, 0.25, 0.75]
+
+
+def test_schema_says_where_each_facet_stands_in_the_vector() -> None:
+    made = schema(vector_facet("a", 2), vector_facet("b", 3))
+    assert (dict(made.slices), made.dimension) == ({"a": slice(0, 2), "b": slice(2, 5)}, 6)
+
+
+def test_case_reads_as_its_support_only_or_in_full() -> None:
+    case = Case({"question": "où ?", "n": 3}, {"city": "Nîmes"}, result="right")
+    made = note_schema()
+    assert made.support(case) == '{"city": "Nîmes"}'
+    assert made.full(case) == 'question: où ?\nn: 3\nsolution: {"city": "Nîmes"}\nresult: right'
+    assert made.full(note("q", "s")) == "question: q\nsolution: s"

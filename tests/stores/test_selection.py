@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.stores import Case, CaseSchema, CaseStore, Hit, select
+from tests.stores.helpers import number_id, vector_facet
+
+SCHEMA = CaseSchema("plain", (vector_facet("a", 3), vector_facet("b", 2, 3.0)))
+VECTORS = {
+    name: st.none() | st.lists(st.integers(-3, 3), min_size=size, max_size=size)
+    for name, size in (("a", 3), ("b", 2))
+}
+CASES = st.lists(
+    st.tuples(st.fixed_dictionaries(VECTORS), st.none() | st.floats(0, 1)), min_size=1, max_size=9
+)
+WEIGHTS = st.none() | st.sampled_from([{"a": 1.0}, {"a": 0.2, "b": 0.8}, {"a": 3.0, "b": 1.0}])
+LAMBDAS = st.sampled_from([0.0, 1.0, 0.5, 0.75]) | st.floats(0, 1)
+
+
+def hits_of(cases: list[Any], **more: Any) -> list[Hit]:
+    with CaseStore(SCHEMA) as store:
+        store.add(
+            Case(problem, i, quality=q, id=number_id(i)) for i, (problem, q) in enumerate(cases)
+        )
+        return store.search({"a": [1, 2, 0], "b": [1, -1]}, 50, **more)
+
+
+def algorithm_1(hits: list[Hit], k: int, weights: dict[str, float], lambda_d: float) -> list[str]:
+    """RAGSys, Algorithm 1, as it is printed: O(k * n^2), every similarity anew."""
+
+    def similarity(one: Hit, other: Hit) -> float:
+        total = 0.0
+        for name, place in (("a", slice(0, 3)), ("b", slice(3, 5))):
+            share = weights.get(name, 0.0) / sum(weights.values())
+            left, right = (h.vector[place].astype(np.float64) for h in (one, other))
+            total += share * float(left @ right)
+        return total
+
+    picked: list[Hit] = []
+    while len(picked) < min(k, len(hits)):
+        rated = []
+        for hit in hits:
+            if not any(hit is other for other in picked):
+                worst = max((similarity(hit, other) for other in picked), default=0.0)
+                value = lambda_d * hit.score - (1 - lambda_d) * worst
+                rated.append((-round(value, 6), hit.case.id, hit))
+        picked.append(min(rated, key=lambda entry: entry[:2])[2])
+    return [hit.case.id for hit in picked]
+
+
+@settings(max_examples=120, deadline=None)
+@given(CASES, st.integers(0, 11), WEIGHTS, LAMBDAS, st.sampled_from([1.0, 0.6, 0.0]))
+def test_picks_are_those_of_the_naive_algorithm_1(
+    cases: list[Any], k: int, weights: Any, lambda_d: float, lambda_b: float
+) -> None:
+    hits = hits_of(cases, weights=weights, lambda_b=lambda_b)
+    picks = select(hits, k, SCHEMA, lambda_d=lambda_d, weights=weights)
+    expected = algorithm_1(hits, k, weights or {"a": 1.0, "b": 3.0}, lambda_d)
+    assert [pick.hit.case.id for pick in picks] == expected
+
+
+SPREAD = [
+    ({"a": [1, 2, 0], "b": [1, -1]}, 0.1),
+    ({"a": [1, 2, 0], "b": [1, -1]}, 0.9),
+    ({"a": [1, 1, 0], "b": [1, -1]}, 0.5),
+    ({"a": [0, 0, 1], "b": [-1, 1]}, 0.5),
+    ({"a": [0, 1, 0], "b": [1, 1]}, None),
+]
+
+
+def test_lambda_d_of_one_is_the_order_of_the_search() -> None:
+    hits = hits_of(SPREAD, lambda_b=0.7)
+    picks = select(hits, 5, SCHEMA, lambda_d=1.0)
+    assert [pick.hit for pick in picks] == hits
+    assert [pick.value for pick in picks] == pytest.approx([hit.score for hit in hits])
+
+
+def test_lambda_d_of_zero_starts_at_the_lowest_id_and_flees_from_what_is_picked() -> None:
+    picks = select(hits_of(SPREAD), 3, SCHEMA, lambda_d=0.0)
+    assert [pick.hit.case.solution for pick in picks] == [0, 3, 4]
+    assert picks[0].redundancy == 0
+    assert picks[1].redundancy < picks[2].redundancy
+
+
+def test_duplicate_of_a_pick_comes_after_what_differs() -> None:
+    picks = select(hits_of(SPREAD), 5, SCHEMA, lambda_d=0.4)
+    order = [pick.hit.case.solution for pick in picks]
+    assert order[0] == 0
+    assert order.index(1) > order.index(4)
+
+
+def test_quality_bias_reaches_the_picks_and_never_the_redundancy() -> None:
+    hits = hits_of(SPREAD, lambda_b=0.5)
+    picks = select(hits, 5, SCHEMA)
+    assert picks[0].hit.case.solution == 1
+    twin = next(pick for pick in picks if pick.hit.case.solution == 0)
+    assert twin.redundancy == pytest.approx(1.0, abs=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(CASES, LAMBDAS)
+def test_every_pick_shows_the_numbers_that_it_was_picked_by(
+    cases: list[Any], lambda_d: float
+) -> None:
+    picks = select(hits_of(cases), 50, SCHEMA, lambda_d=lambda_d)
+    assert len({pick.hit.case.id for pick in picks}) == len(cases)
+    for pick in picks:
+        value = lambda_d * pick.hit.score - (1 - lambda_d) * pick.redundancy
+        assert pick.value == pytest.approx(value, abs=1e-9)
+
+
+def test_nothing_to_pick_or_nothing_asked_for_gives_no_picks() -> None:
+    assert select([], 3, SCHEMA) == []
+    assert select(hits_of(SPREAD), 0, SCHEMA) == []
+    assert len(select(hits_of(SPREAD), 99, SCHEMA)) == len(SPREAD)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"lambda_d": -0.1}, {"lambda_d": 1.1}, {"lambda_d": float("nan")}, {"k": -1}], ids=str
+)
+def test_unusable_selection_settings_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(bad))):
+        select(hits_of(SPREAD), **{"k": 2, "schema": SCHEMA, **bad})

@@ -1,0 +1,43 @@
+"""Calls that end in time, whatever they call."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
+    """Run a function in a thread of its own that nobody has to join, and return its future.
+
+    Executors join their threads when the process ends, so that one hanging call would hold it for
+    ever; a daemon thread can be abandoned. Context variables are handed on.
+    """
+    future: Future[Answer] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            answer: Any = context.run(function)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    threading.Thread(target=work, daemon=True, name="casewright-call").start()
+    return future
+
+
+def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer:
+    """Call a function and return its answer, or abandon it.
+
+    Raises:
+        TimeoutError: It did not return within ``seconds``.
+    """
+    if seconds is None:
+        return function()
+    return start_daemon(function).result(timeout=seconds)
