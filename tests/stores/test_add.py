@@ -48,7 +48,7 @@ def test_get_keeps_the_order_asked_for_and_leaves_out_unknown_ids(store: CaseSto
 
 def test_all_answers_every_case_ordered_by_id() -> None:
     with CaseStore(note_schema()) as store:
-        ids = store.add(note(f"question {i}", i) for i in range(2100))
+        ids = store.add(note(f"question {i}", i, created=f"{9999 - i}") for i in range(2100))
         assert [case.id for case in store.all()] == sorted(ids)
 
 

@@ -93,6 +93,9 @@ def test_only_cases_that_have_the_components_are_embedded_and_rows_stay_in_place
     made = text_facet("a", encoder).vectors([{}, {"a": "one"}, {"a": ""}, {"a": "two"}])
     assert encoder.calls == [["one", "two"]]
     assert [bool(row.any()) for row in made] == [False, True, False, True]
+    one, two = HashingEncoder().embed(["one", "two"])
+    assert made[1] @ one == pytest.approx(1)
+    assert made[3] @ two == pytest.approx(1)
 
 
 def test_component_may_be_an_array() -> None:
