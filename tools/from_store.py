@@ -25,6 +25,7 @@ def tool_from_store(
     sources: Mapping[str, Iterable[str]] | None = None,
     k: int = 4,
     min_relevance: float = 0.0,
+    near_best: float = 0.0,
     lambda_b: float = 1.0,
     example: ToolExample | None = None,
 ) -> ToolSpec:
@@ -43,6 +44,7 @@ def tool_from_store(
         sources: Parameter name to where its argument may come from.
         k: Most results.
         min_relevance: A hit below this weighted cosine is no result.
+        near_best: A hit below this share of the best hit's weighted cosine is no result.
         lambda_b: Share of the relevance in the ranking; the rest is the cases' quality.
         example: A question that it helps to answer, with the plan.
     """
@@ -66,13 +68,15 @@ def tool_from_store(
         where = {field: given[field] for field in filters}
         where |= {field: context.scope[field] for field in scope}
         hits = store.search(str(given["query"]), k, where=where, lambda_b=lambda_b)
+        best = max((hit.relevance for hit in hits), default=0.0)
+        least = max(min_relevance, near_best * best)
         return [
             {
                 **{field: _read(hit, read) for field, read in reads.items()},
                 "source": f"{store.schema.name}:{hit.case.metadata.get('key', hit.case.id)}",
             }
             for hit in hits
-            if hit.relevance >= min_relevance
+            if hit.relevance >= least
         ]
 
     return ToolSpec(

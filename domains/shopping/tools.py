@@ -21,6 +21,8 @@ Row = dict[str, Any]
 SAME_THING = 0.32
 #: A product, an article or a review below this has nothing to do with the question.
 ON_TOPIC = 0.15
+#: A result far behind the best one only dilutes the answer.
+NEAR_BEST = 0.6
 ASKED = ("question", "literal")
 PRODUCT = ("context", "step")
 
@@ -47,6 +49,7 @@ def _prod_search(products: CaseStore) -> ToolSpec:
         results={"product_id": "product_id", "title": "title", "price": "price"},
         sources={"query": ("span", "literal", "question", "step")},
         min_relevance=ON_TOPIC,
+        near_best=NEAR_BEST,
         example=ToolExample(
             "I'm after a lamp for my desk", 's1 = prod_search(query="lamp for my desk")'
         ),
@@ -62,6 +65,7 @@ def _prod_qna(facts: CaseStore) -> ToolSpec:
         sources={"product_id": PRODUCT, "query": ASKED},
         k=3,
         min_relevance=ON_TOPIC,
+        near_best=NEAR_BEST,
         example=ToolExample(
             "What's the voltage of my drill?",
             's1 = order_lookup(query="drill")\n'
@@ -163,5 +167,6 @@ def _customer_support(articles: CaseStore) -> ToolSpec:
         sources={"query": ASKED},
         k=2,
         min_relevance=ON_TOPIC,
+        near_best=NEAR_BEST,
         example=ToolExample("can I pay when it arrives", "s1 = customer_support(query=question)"),
     )

@@ -1,0 +1,100 @@
+"""Random plans that are DAGs, with tools that do nothing but take their time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from casewright.planner import Literal, Plan, PlanRequest, PlanResult, Step, StepRef
+from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
+
+#: Steps of the longest plan.
+MAX_STEPS = 12
+#: Earlier steps that one step refers to at most.
+MAX_NEEDS = 3
+_STEP = frozenset({Source.STEP})
+
+
+@dataclass(frozen=True, slots=True)
+class Dag:
+    """A random plan: how long each step takes, and which earlier steps (from 0) it needs."""
+
+    seconds: Sequence[float]
+    needs: Sequence[Sequence[int]]
+
+    def plan(self) -> Plan:
+        """Return the plan in the plan language."""
+        steps = []
+        for seconds, needs in zip(self.seconds, self.needs, strict=True):
+            inputs = tuple((f"in{i}", StepRef(need + 1, "value")) for i, need in enumerate(needs))
+            steps.append(Step("work", (("seconds", Literal(seconds)), *inputs)))
+        return Plan(tuple(steps))
+
+    def critical_path(self) -> float:
+        """Return the seconds that no schedule can go below."""
+        ends: list[float] = []
+        for seconds, needs in zip(self.seconds, self.needs, strict=True):
+            ends.append(seconds + max((ends[need] for need in needs), default=0.0))
+        return max(ends)
+
+    def waves(self) -> list[list[int]]:
+        """Return the steps by their depth: those of one wave need only those of earlier waves."""
+        depth: list[int] = []
+        for needs in self.needs:
+            depth.append(1 + max((depth[need] for need in needs), default=-1))
+        return [[i for i, d in enumerate(depth) if d == level] for level in range(max(depth) + 1)]
+
+
+def random_dag(
+    rng: random.Random,
+    *,
+    shortest: float = 0.05,
+    longest: float = 0.15,
+    max_steps: int = MAX_STEPS,
+) -> Dag:
+    """Draw a plan of 1 to ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
+    size = rng.randint(1, max_steps)
+    seconds = [round(rng.uniform(shortest, longest), 4) for _ in range(size)]
+    needs = [
+        sorted(rng.sample(range(step), rng.randint(0, min(step, MAX_NEEDS))))
+        for step in range(size)
+    ]
+    return Dag(seconds, needs)
+
+
+def work_toolbox() -> Toolbox:
+    """Return a toolbox with the one tool ``work``, which waits and returns one row."""
+    inputs = tuple(Parameter(f"in{i}", sources=_STEP, required=False) for i in range(MAX_NEEDS))
+    seconds = Parameter("seconds", kind="number", sources=frozenset({Source.NUMBER}))
+
+    def run(given: Mapping[str, Any], context: CallContext) -> dict[str, str]:
+        time.sleep(given["seconds"])
+        return {"value": context.step}
+
+    async def run_async(given: Mapping[str, Any], context: CallContext) -> dict[str, str]:
+        await asyncio.sleep(given["seconds"])
+        return {"value": context.step}
+
+    return Toolbox(
+        [ToolSpec("work", "Waits.", (seconds, *inputs), ("value",), run=run, run_async=run_async)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPlanner:
+    """Answers every request with one plan."""
+
+    fixed: Plan
+    name: str = "fixed"
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan; see ``Planner``."""
+        return PlanResult(self.fixed, self.name)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan; see ``Planner``."""
+        return self.plan(request)

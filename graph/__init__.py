@@ -1,0 +1,28 @@
+"""How it runs: state, executor, generators, and the compiled graph."""
+
+from casewright.graph.answer import Answer
+from casewright.graph.build import build_graph
+from casewright.graph.chat_generator import ChatGenerator
+from casewright.graph.evidence import Evidence
+from casewright.graph.extractive import ExtractiveGenerator
+from casewright.graph.generator import Generation, GenerationRequest, Generator
+from casewright.graph.limits import Limits
+from casewright.graph.outcome import Outcome
+from casewright.graph.state import AskInput, AskOutput, RunContext, RunState
+
+__all__ = [
+    "Answer",
+    "AskInput",
+    "AskOutput",
+    "ChatGenerator",
+    "Evidence",
+    "ExtractiveGenerator",
+    "Generation",
+    "GenerationRequest",
+    "Generator",
+    "Limits",
+    "Outcome",
+    "RunContext",
+    "RunState",
+    "build_graph",
+]

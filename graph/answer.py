@@ -1,0 +1,45 @@
+"""The answer: text, checked citations, and how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of one run.
+
+    Attributes:
+        text: The answer; ``[E1]`` cites the evidence of that id.
+        citations: Ids of evidence that exists, in the order of their first mention.
+        evidence: All evidence, JSON-plain; see ``Evidence``.
+        missing: One sentence for each step that found nothing.
+        plan: The plan's text form.
+        planner: Who planned, in how many attempts and milliseconds, and why it fell back.
+        generator: Who worded the answer.
+        steps: One JSON-plain ``Outcome`` a step.
+        usage: Token counts and milliseconds of planning, execution and generation.
+        run_id: The run.
+    """
+
+    text: str
+    citations: Sequence[str]
+    evidence: Sequence[Mapping[str, Any]]
+    missing: Sequence[str]
+    plan: str
+    planner: Mapping[str, Any]
+    generator: str
+    steps: Sequence[Mapping[str, Any]]
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form, as the state holds it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Answer:
+        """Read the answer from what the graph returned."""
+        return cls(**state["answer"])

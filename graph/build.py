@@ -1,0 +1,199 @@
+"""The compiled graph: plan → execute → generate."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from casewright.graph.answer import Answer
+from casewright.graph.call import since
+from casewright.graph.evidence import collect, shortfalls
+from casewright.graph.execute import Execution
+from casewright.graph.extractive import ExtractiveGenerator
+from casewright.graph.generator import Generation, GenerationRequest, Generator, checked
+from casewright.graph.limits import Limits
+from casewright.graph.outcome import Outcome
+from casewright.graph.state import AskInput, AskOutput, RunContext, RunState
+from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
+from casewright.tools import CallContext, Toolbox
+
+Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
+#: Threads beside the steps' own: the node, and LangGraph's stream.
+_SPARE_THREADS = 4
+
+
+def build_graph(
+    toolbox: Toolbox,
+    planner: Planner,
+    generator: Generator | None = None,
+    *,
+    limits: Limits | None = None,
+    checkpointer: Any = None,
+) -> Graph:
+    """Compile the graph that plans, executes and answers.
+
+    It is invoked with ``AskInput`` and, where tools need to know who asks, a ``RunContext``; it
+    returns ``AskOutput``, read by ``Answer.from_state``. With ``stream_mode="custom"`` it yields
+    events: ``plan``, ``step_started``, ``step_ended``, ``answer``.
+
+    Args:
+        toolbox: The tools.
+        planner: Writes the plan.
+        generator: Words the answer; by default it quotes the evidence.
+        limits: The budgets.
+        checkpointer: None is compiled in unless given: whoever embeds the graph supplies one.
+
+    Raises (when invoked):
+        InputError: Question or context are unusable.
+    """
+    nodes = _Nodes(toolbox, planner, generator or ExtractiveGenerator(), limits or Limits())
+    graph = StateGraph(
+        RunState, context_schema=RunContext, input_schema=AskInput, output_schema=AskOutput
+    )
+    graph.add_node("plan", _both(nodes.plan, nodes.aplan))
+    graph.add_node("execute", _both(nodes.execute, nodes.aexecute))
+    graph.add_node("generate", _both(nodes.generate, nodes.agenerate))
+    graph.add_edge(START, "plan")
+    graph.add_edge("plan", "execute")
+    graph.add_edge("execute", "generate")
+    graph.add_edge("generate", END)
+    compiled = graph.compile(checkpointer=checkpointer, name="casewright")
+    # A synchronous run gives every step a thread; a step that waits holds its own.
+    threads = nodes.limits.steps + _SPARE_THREADS
+    return compiled.with_config({"max_concurrency": threads})
+
+
+def _both(blocking: Any, awaiting: Any) -> Any:
+    from langgraph._internal._runnable import RunnableCallable
+
+    return RunnableCallable(blocking, awaiting, trace=False)
+
+
+class _Nodes:
+    """The three nodes, each with an async twin."""
+
+    def __init__(
+        self, toolbox: Toolbox, planner: Planner, generator: Generator, limits: Limits
+    ) -> None:
+        self.toolbox = toolbox
+        self.planner = planner
+        self.generator = generator
+        self.limits = limits
+
+    def plan(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        planner, request = self._asked(state, runtime)
+        return self._planned(planner.plan(request))
+
+    async def aplan(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        planner, request = self._asked(state, runtime)
+        return self._planned(await planner.aplan(request))
+
+    def execute(
+        self, state: RunState, config: RunnableConfig, runtime: Runtime[RunContext]
+    ) -> dict[str, Any]:
+        return {"outcomes": self._execution(state, runtime).run(config)}
+
+    async def aexecute(
+        self, state: RunState, config: RunnableConfig, runtime: Runtime[RunContext]
+    ) -> dict[str, Any]:
+        return {"outcomes": await self._execution(state, runtime).arun()}
+
+    def generate(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        started = time.perf_counter()
+        request = self._evidence(state, runtime)
+        return self._answered(state, request, self.generator.generate(request), started)
+
+    async def agenerate(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        started = time.perf_counter()
+        request = self._evidence(state, runtime)
+        return self._answered(state, request, await self.generator.agenerate(request), started)
+
+    def _asked(self, state: RunState, runtime: Runtime[RunContext]) -> tuple[Planner, PlanRequest]:
+        chosen = _context(runtime)
+        request = PlanRequest(
+            question=state.get("question", ""),
+            toolbox=chosen.toolbox or self.toolbox,
+            context=state.get("context") or {},
+            history=state.get("history") or (),
+            max_steps=self.limits.steps,
+        )
+        return chosen.planner or self.planner, request
+
+    def _planned(self, result: PlanResult) -> dict[str, Any]:
+        planning = {
+            "name": result.planner,
+            "attempts": result.attempts,
+            "fallback": result.fallback,
+            "milliseconds": round(result.milliseconds, 3),
+            "tokens": dict(result.tokens),
+        }
+        get_stream_writer()({"event": "plan", "plan": str(result.plan), "planner": planning})
+        return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
+
+    def _execution(self, state: RunState, runtime: Runtime[RunContext]) -> Execution:
+        chosen = _context(runtime)
+        return Execution(
+            plan=parse_plan(state["plan"]),
+            toolbox=chosen.toolbox or self.toolbox,
+            question=state["question"],
+            context=state.get("context") or {},
+            caller=CallContext(
+                run_id=state["run_id"], question=state["question"], scope=dict(chosen.scope)
+            ),
+            limits=self.limits,
+            write=get_stream_writer(),
+        )
+
+    def _evidence(self, state: RunState, runtime: Runtime[RunContext]) -> GenerationRequest:
+        outcomes = [Outcome.from_json(outcome) for outcome in state["outcomes"]]
+        toolbox = _context(runtime).toolbox or self.toolbox
+        return GenerationRequest(
+            question=state["question"],
+            evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
+            missing=shortfalls(outcomes),
+            history=state.get("history") or (),
+        )
+
+    def _answered(
+        self, state: RunState, request: GenerationRequest, made: Generation, started: float
+    ) -> dict[str, Any]:
+        text, citations = checked(made.text, request.evidence)
+        ends = [step["started"] + step["milliseconds"] for step in state["outcomes"]]
+        answer = Answer(
+            text=text,
+            citations=citations,
+            evidence=[item.to_json() for item in request.evidence],
+            missing=list(request.missing),
+            plan=state["plan"],
+            planner=state["planning"],
+            generator=made.generator or self.generator.name,
+            steps=state["outcomes"],
+            usage={
+                "planning_ms": state["planning"]["milliseconds"],
+                "execution_ms": round(max(ends, default=0.0), 3),
+                "generation_ms": since(started),
+                "planner_tokens": state["planning"]["tokens"],
+                "generator_tokens": dict(made.tokens),
+            },
+            run_id=state["run_id"],
+        ).to_json()
+        get_stream_writer()({"event": "answer", "text": text, "citations": citations})
+        return {"answer": answer}
+
+
+def _context(runtime: Runtime[RunContext]) -> RunContext:
+    given: Any = runtime.context
+    if given is None:
+        return RunContext()
+    if isinstance(given, Mapping):
+        return replace(RunContext(), **given)
+    return given if isinstance(given, RunContext) else RunContext()

@@ -1,0 +1,152 @@
+"""One tool call: in time, with retries, and with exactly one outcome whatever the tool does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import RetryPolicy
+
+from casewright.errors import ToolError, told
+from casewright.graph.limits import Limits
+from casewright.tools import CallContext, ToolSpec, rows
+from casewright.tools.deadline import start_daemon
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Call:
+    """One call of a tool with resolved arguments.
+
+    After ``run`` or ``arun``: ``rows`` where it succeeded, else ``error`` or ``timed_out``.
+    """
+
+    tool: ToolSpec
+    arguments: Mapping[str, Any]
+    context: CallContext
+    limits: Limits
+    rows: Sequence[Row] = ()
+    error: str = ""
+    timed_out: bool = False
+    attempts: int = 0
+    _abandoned: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Call the tool from a thread that may block.
+
+        The tool itself runs in a daemon thread: one that hangs is abandoned, and holds neither the
+        run nor the process.
+        """
+        future = start_daemon(self._retrying)
+        done, _ = wait_for_futures([future], self.limits.step_seconds)
+        self._finish(future, in_time=bool(done))
+
+    async def arun(self) -> None:
+        """Call the tool from an event loop; a tool that cannot await runs in a daemon thread."""
+        work: asyncio.Future[Sequence[Row]]
+        if self.tool.run_async is not None:
+            work = asyncio.ensure_future(self._aretrying())
+        else:
+            work = asyncio.wrap_future(start_daemon(self._retrying))
+        try:
+            # Not wait_for: a tool that swallows its cancellation would hold the run.
+            done, _ = await asyncio.wait({work}, timeout=self.limits.step_seconds)
+        finally:
+            if not work.done():
+                self._abandoned.set()
+                work.cancel()
+        self._finish(work, in_time=bool(done))
+
+    def _finish(
+        self, work: Future[Sequence[Row]] | asyncio.Future[Sequence[Row]], *, in_time: bool
+    ) -> None:
+        if not in_time:
+            self._abandoned.set()
+            self.timed_out = True
+            self.error = f"It took longer than {self.limits.step_seconds:g} s."
+            return
+        try:
+            self.rows = work.result()
+        except GraphBubbleUp:
+            # An interrupt asks the user something: not the tool's failure.
+            raise
+        except ToolError as error:
+            self.error = str(error)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tools raise anything
+            self.error = f"{self.tool.name} failed: {told(error)}"
+
+    def _retrying(self) -> Sequence[Row]:
+        policy = self.limits.retry
+        while True:
+            self.attempts += 1
+            try:
+                return self._bounded(self._call_blocking())
+            except Exception as error:
+                if not self._again(policy, error):
+                    raise
+            self._abandoned.wait(_pause(policy, self.attempts))
+
+    async def _aretrying(self) -> Sequence[Row]:
+        policy = self.limits.retry
+        assert self.tool.run_async is not None
+        while True:
+            self.attempts += 1
+            try:
+                return self._bounded(await self.tool.run_async(self.arguments, self.context))
+            except Exception as error:
+                if not self._again(policy, error):
+                    raise
+            await asyncio.sleep(_pause(policy, self.attempts))
+
+    def _again(self, policy: RetryPolicy, error: Exception) -> bool:
+        if isinstance(error, (GraphBubbleUp, ToolError)) or self._abandoned.is_set():
+            return False
+        return self.attempts < policy.max_attempts and _worth_it(policy, error)
+
+    def _call_blocking(self) -> Any:
+        if self.tool.run is not None:
+            return self.tool.run(self.arguments, self.context)
+        if self.tool.run_async is not None:
+            return asyncio.run(self.tool.run_async(self.arguments, self.context))  # type: ignore[arg-type]
+        raise ToolError(
+            f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
+            "Give it run= or run_async=."
+        )
+
+    def _bounded(self, returned: Any) -> Sequence[Row]:
+        kept = rows(self.tool, returned)[: self.limits.rows]
+        return [{name: self._cut(value) for name, value in row.items()} for row in kept]
+
+    def _cut(self, value: Any) -> Any:
+        if isinstance(value, str) and len(value) > self.limits.characters:
+            return value[: self.limits.characters] + " …"
+        return value
+
+
+def _pause(policy: RetryPolicy, attempts: int) -> float:
+    return min(
+        policy.initial_interval * policy.backoff_factor ** (attempts - 1), policy.max_interval
+    )
+
+
+def _worth_it(policy: RetryPolicy, error: Exception) -> bool:
+    wanted: Any = policy.retry_on
+    if isinstance(wanted, type):
+        return isinstance(error, wanted)
+    if isinstance(wanted, Sequence):
+        return isinstance(error, tuple(wanted))
+    decide: Callable[[Exception], bool] = wanted
+    return decide(error)
+
+
+def since(started: float) -> float:
+    """Return the milliseconds since a ``time.perf_counter`` value, to the microsecond."""
+    return round((time.perf_counter() - started) * 1000, 3)

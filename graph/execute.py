@@ -1,0 +1,171 @@
+"""The executor: runs a plan as a DAG inside one LangGraph node.
+
+Every step is one LangGraph ``@task``, called in plan order when the node starts. LangGraph knows a
+task by its name and the order of its calls, not by its arguments: called when its inputs are there,
+a resumed run could be given the stored result of another step. So a task awaits its inputs inside,
+and a step starts as soon as what it refers to is there, with no superstep barrier. A step is
+finished once the checkpointer has its result; a resumed run repeats no finished step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.func import task
+
+from casewright.errors import InputError
+from casewright.graph.call import Call, since
+from casewright.graph.limits import Limits
+from casewright.graph.outcome import Outcome
+from casewright.graph.references import Known, MissingReferenceError
+from casewright.planner import Plan
+from casewright.tools import CallContext, Toolbox
+
+Write = Callable[[Any], None]
+#: Threads that LangGraph's synchronous streaming needs beside those of the steps.
+_OWN_THREADS = 3
+
+
+class Execution:
+    """One execution of a plan.
+
+    Args:
+        plan: Valid for toolbox, question and context.
+        toolbox: Its tools.
+        question: What the user asked.
+        context: The request's context.
+        caller: What tools may know of the call; step and key are filled in.
+        limits: The budgets.
+        write: Receives an event when a step starts and when it ends.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        toolbox: Toolbox,
+        question: str,
+        context: Mapping[str, Any],
+        caller: CallContext,
+        limits: Limits,
+        write: Write,
+    ) -> None:
+        self.plan = plan
+        self.toolbox = toolbox
+        self.question = question
+        self.context = context
+        self.caller = caller
+        self.limits = limits
+        self.write = write
+        self.began = time.perf_counter()
+
+    def run(self, config: RunnableConfig) -> list[dict[str, Any]]:
+        """Run every step from a thread; returns one JSON-plain outcome a step, in plan order."""
+        if (config.get("max_concurrency") or _OWN_THREADS) < _OWN_THREADS:
+            raise InputError(
+                f"max_concurrency={config['max_concurrency']} leaves no thread for the steps of a "
+                "plan. Leave it out, and bound the steps by Limits(concurrency=…); or use ainvoke."
+            )
+        places = threading.Semaphore(self.limits.concurrency)
+        futures: list[Any] = []
+
+        def step(number: int) -> dict[str, Any]:
+            needed = {k: Outcome.from_json(futures[k - 1].result()) for k in self._needs(number)}
+            call = self._prepared(number, needed)
+            if isinstance(call, Outcome):
+                return self._ended(call)
+            with places:
+                started = self._starts(number)
+                call.run()
+            return self._ended(self._outcome(number, call, started))
+
+        for number in range(1, len(self.plan.steps) + 1):
+            futures.append(_task(step, number))
+        return [future.result() for future in futures]
+
+    async def arun(self) -> list[dict[str, Any]]:
+        """Run every step on the event loop; returns one JSON-plain outcome a step."""
+        places = asyncio.Semaphore(self.limits.concurrency)
+        futures: list[Any] = []
+
+        async def step(number: int) -> dict[str, Any]:
+            # Shielded: a step that is cancelled must not cancel what others wait for.
+            needed = {
+                k: Outcome.from_json(await asyncio.shield(futures[k - 1]))
+                for k in self._needs(number)
+            }
+            call = self._prepared(number, needed)
+            if isinstance(call, Outcome):
+                return self._ended(call)
+            async with places:
+                started = self._starts(number)
+                await call.arun()
+            return self._ended(self._outcome(number, call, started))
+
+        for number in range(1, len(self.plan.steps) + 1):
+            futures.append(_task(step, number))
+        return list(await asyncio.gather(*futures))
+
+    def _needs(self, number: int) -> list[int]:
+        return sorted({ref.step for ref in self.plan.steps[number - 1].references()})
+
+    def _prepared(self, number: int, needed: Mapping[int, Outcome]) -> Call | Outcome:
+        """Return the call of a step, or its outcome where something that it needs is missing."""
+        step = self.plan.steps[number - 1]
+        try:
+            arguments = Known(self.question, self.context, needed).arguments(step)
+        except MissingReferenceError as missing:
+            return Outcome(f"s{number}", step.tool, "skipped", error=str(missing))
+        own = f"s{number}"
+        context = replace(self.caller, step=own, key=f"{self.caller.run_id}:{own}")
+        return Call(self.toolbox[step.tool], arguments, context, self.limits)
+
+    def _starts(self, number: int) -> float:
+        tool = self.plan.steps[number - 1].tool
+        self.write({"event": "step_started", "step": f"s{number}", "tool": tool})
+        return time.perf_counter()
+
+    def _outcome(self, number: int, call: Call, started: float) -> Outcome:
+        if call.timed_out:
+            status = "timed_out"
+        elif call.error:
+            status = "failed"
+        else:
+            status = "done" if call.rows or not call.tool.results else "empty"
+        return Outcome(
+            step=f"s{number}",
+            tool=call.tool.name,
+            status=status,  # type: ignore[arg-type]
+            arguments=call.arguments,
+            rows=call.rows,
+            error=call.error,
+            attempts=call.attempts,
+            started=round((started - self.began) * 1000, 3),
+            milliseconds=since(started),
+        )
+
+    def _ended(self, outcome: Outcome) -> dict[str, Any]:
+        self.write(
+            {
+                "event": "step_ended",
+                "step": outcome.step,
+                "tool": outcome.tool,
+                "status": outcome.status,
+                "results": len(outcome.rows),
+                "milliseconds": outcome.milliseconds,
+                "error": outcome.error,
+            }
+        )
+        return outcome.to_json()
+
+
+def _task(step: Callable[[int], Any], number: int) -> Any:
+    """Call a step as a LangGraph task of its own name and return the task's future."""
+    own: Any = partial(step, number)
+    return task(name=f"s{number}")(own)()

@@ -1,0 +1,84 @@
+"""The generator without a language model: it quotes the evidence, and says that it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from casewright.graph.evidence import Evidence
+from casewright.graph.generator import Generation, GenerationRequest
+from casewright.stores import Encoder
+
+#: Results of one step that are quoted.
+QUOTES = 3
+#: Longer evidence is cut down to its sentences nearest to the question.
+LONG = 320
+#: Sentences that are kept of long evidence.
+SENTENCES = 3
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+class ExtractiveGenerator:
+    """Quotes the evidence of each step that was asked for, most relevant sentences first.
+
+    Args:
+        encoder: Ranks the sentences of long evidence by similarity to the question; without one,
+            the first sentences are quoted.
+    """
+
+    name = "extractive"
+
+    def __init__(self, encoder: Encoder | None = None) -> None:
+        self._encoder = encoder
+
+    def generate(self, request: GenerationRequest) -> Generation:
+        """Return quotations with citations; see ``Generator``."""
+        lines = ["No language model is set up, so this answer quotes what was found."]
+        for _, members in groupby(request.evidence, key=lambda item: item.step):
+            items = list(members)
+            if items[0].final:
+                lines += [f"- {self._quote(request, item)} [{item.id}]" for item in items[:QUOTES]]
+            else:
+                lines += [f"- Looked up: {_short(item)} [{item.id}]" for item in items]
+        if not request.evidence and not request.missing:
+            lines = [
+                "No look-up was needed for this, and no language model is set up to talk with."
+            ]
+        if request.missing:
+            lines.append("Missing: " + " ".join(request.missing))
+        return Generation("\n".join(lines), generator=self.name)
+
+    async def agenerate(self, request: GenerationRequest) -> Generation:
+        """The same; it takes some milliseconds and waits for nothing."""
+        return self.generate(request)
+
+    def _quote(self, request: GenerationRequest, item: Evidence) -> str:
+        if len(item.row) - ("source" in item.row) > 1:
+            return _short(item)
+        if len(item.text) <= LONG:
+            return " ".join(item.text.split())
+        sentences = [part for part in _SENTENCE.split(item.text) if part.strip()]
+        kept = sorted(self._nearest(request.question, sentences))
+        return " … ".join(" ".join(sentences[i].split()) for i in kept)[: 2 * LONG]
+
+    def _nearest(self, question: str, sentences: Sequence[str]) -> list[int]:
+        if self._encoder is None or len(sentences) <= SENTENCES:
+            return list(range(min(SENTENCES, len(sentences))))
+        vectors = self._encoder.embed([question, *sentences])
+        return [int(i) for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[:SENTENCES]]
+
+
+def _short(item: Evidence) -> str:
+    """Return the readable fields of a result, the first without its name: ids are for machines."""
+    shown = [
+        (name, str(value))
+        for name, value in item.row.items()
+        if name != "source" and not name.endswith("_id") and value is not None
+    ]
+    if not shown:
+        return item.text
+    return "; ".join([shown[0][1], *(f"{name} {value}" for name, value in shown[1:])])

@@ -1,0 +1,267 @@
+"""The command line. Heavy packages are imported by the commands that need them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from casewright import __version__
+from casewright.errors import CasewrightError
+
+app = typer.Typer(
+    name="casewright",
+    help="Plan look-ups in one call, run them over case stores and tools, answer with citations.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+bench = typer.Typer(help="Measure, side by side in one run.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
+PlannerName = Annotated[
+    str, typer.Option(help="case, or a chat model as provider:model.", metavar="NAME")
+]
+GeneratorName = Annotated[
+    str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
+]
+ContextText = Annotated[
+    str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Plot = Annotated[Path | None, typer.Option(help="Also draw the result into this PNG or SVG file.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"casewright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def casewright(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Plan look-ups in one call, run them over case stores and tools, answer with citations."""
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    domain: DomainName = "shopping",
+    customer: Annotated[
+        str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
+    ] = None,
+    context: ContextText = None,
+    planner: PlannerName = "case",
+    generator: GeneratorName = "extractive",
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question: plan, look up, and word an answer that cites its evidence."""
+    from casewright.planner.request import check_question
+    from casewright.serve.output import print_answer, print_json
+    from casewright.serve.session import make_generator, open_session, read_context, scope_of
+
+    check_question(question)
+    known = read_context(context)
+    session = open_session(domain, planner)
+    try:
+        from casewright.graph import RunContext
+
+        scope = scope_of(session.domain, {"customer": customer})
+        graph = session.graph(make_generator(generator, session.encoder))
+        result = graph.invoke(
+            {"question": question, "context": known}, context=RunContext(scope=scope)
+        )
+    finally:
+        session.close()
+    (print_json if as_json else print_answer)(result["answer"])
+
+
+@app.command()
+def plan(
+    question: Annotated[str | None, typer.Argument(help="One question to plan for.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", help="A JSON Lines file of queries to plan for.")
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--output", help="Where to write their plans; stdout by default.")
+    ] = None,
+    domain: DomainName = "shopping",
+    context: ContextText = None,
+    planner: PlannerName = "case",
+    as_json: AsJson = False,
+) -> None:
+    """Write the look-up plan of one question, or of every query of a file; nothing is run."""
+    from casewright.errors import InputError
+    from casewright.planner.request import PlanRequest, check_question
+    from casewright.serve.output import print_json
+    from casewright.serve.session import open_session, read_context
+
+    if (question is None) == (source is None):
+        raise InputError("Give either a question or --input FILE.")
+    if question is not None:
+        check_question(question)
+    elif source is not None and not source.is_file():
+        raise InputError(f"{source} is no file. Give a JSON Lines file of queries.")
+    known = read_context(context)
+    session = open_session(domain, planner)
+    try:
+        if source is not None:
+            _plan_file(source, target, session.opened.toolbox, session.planner)
+            return
+        assert question is not None
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
+    finally:
+        session.close()
+    if as_json:
+        print_json(
+            {
+                "id": None,
+                "plan": str(result.plan),
+                "milliseconds": round(result.milliseconds, 3),
+                "planner": result.planner,
+                "attempts": result.attempts,
+                "fallback": result.fallback or None,
+                "error": None,
+            }
+        )
+        return
+    typer.echo(str(result.plan))
+    if result.fallback:
+        typer.echo(f"A fallback plan: {result.fallback}", err=True)
+
+
+def _plan_file(source: Path, target: Path | None, toolbox: object, planner: object) -> None:
+    from casewright.errors import InputError
+    from casewright.serve.plan_file import plan_file
+
+    if target is None:
+        records, bad = plan_file(source, sys.stdout, toolbox, planner)  # type: ignore[arg-type]
+    else:
+        if target.exists() and target.samefile(source):
+            raise InputError("--output is the --input file. Choose another, to lose nothing.")
+        try:
+            with target.open("w", encoding="utf-8", newline="\n") as file:
+                records, bad = plan_file(source, file, toolbox, planner)  # type: ignore[arg-type]
+        except OSError as error:
+            raise InputError(f"{target} cannot be written: {error.strerror}.") from error
+    if bad:
+        raise InputError(
+            f"{bad} of {records} records could not be planned for; their error says why. "
+            "The others are answered."
+        )
+
+
+@app.command()
+def domains(
+    build: Annotated[
+        str | None, typer.Option(help="Build this domain's stores anew.", metavar="NAME")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the domains, what they are about, and questions to try."""
+    from casewright.domains import domain_names, find_domain
+    from casewright.serve.output import print_json
+    from casewright.stores.paths import data_folder
+
+    if build is not None:
+        from casewright.serve.session import rebuild
+
+        counts = rebuild(build)
+        if as_json:
+            print_json({"domain": build, "cases": counts})
+        else:
+            listed = ", ".join(f"{count} {name}" for name, count in counts.items())
+            typer.echo(f"{build}: {listed}")
+        return
+    known = [find_domain(name) for name in domain_names()]
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": domain.name,
+                    "description": domain.description,
+                    "questions": list(domain.questions),
+                    "scopes": {field: list(values) for field, values in domain.scopes.items()},
+                    "folder": str(data_folder() / domain.name),
+                    "built": (data_folder() / domain.name / "built.json").exists(),
+                }
+                for domain in known
+            ]
+        )
+        return
+    for domain in known:
+        typer.echo(f"{domain.name}: {domain.description}")
+        for question in domain.questions:
+            typer.echo(f'  casewright ask --domain {domain.name} "{question}"')
+        for field, values in domain.scopes.items():
+            typer.echo(f"  --{field} {' | '.join(values)}")
+
+
+@bench.command("planner")
+def bench_planner(
+    domain: DomainName = "shopping",
+    planner: PlannerName = "case",
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 10,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a planner on a domain's annotated queries, by cross-validation in groups."""
+    from casewright.bench.planner import measure_planner
+
+    measure_planner(domain, planner, folds).show(as_json=as_json, plot=plot)
+
+
+@bench.command("executor")
+def bench_executor(
+    dags: Annotated[int, typer.Option(min=1, help="Random plans.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the random plans.")] = 0,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time random plans against their critical path, and against LangGraph Send waves."""
+    from casewright.bench.executor import measure_executor
+
+    measure_executor(dags, seed).show(as_json=as_json, plot=plot)
+
+
+def main() -> None:
+    """Run the command line; errors of Casewright's own become one line and exit code 2."""
+    try:
+        app()
+    except CasewrightError as error:
+        _fail(error, 2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has stopped; so do we, without the interpreter's own complaint.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        if os.environ.get("CASEWRIGHT_DEBUG"):
+            raise
+        from casewright.errors import told
+
+        _fail(f"{told(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
+
+
+def _fail(error: object, code: int) -> NoReturn:
+    if "--json" in sys.argv:
+        from casewright.serve.output import print_json
+
+        kind = type(error).__name__ if isinstance(error, CasewrightError) else "Defect"
+        print_json({"error": {"kind": kind, "message": str(error)}})
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

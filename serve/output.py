@@ -1,0 +1,72 @@
+"""What commands print: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_answer(answer: Mapping[str, Any]) -> None:
+    """Print an answer for people: the plan with its steps, the text, the evidence it cites."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    steps = Table("", "step", "ms", "results", box=None, pad_edge=False, header_style="dim")
+    for line, step in zip(answer["plan"].split("\n"), answer["steps"], strict=True):
+        steps.add_row(
+            STATUS_MARKS[step["status"]],
+            escape(line),
+            f"{step['milliseconds']:.0f}",
+            f"{len(step['rows'])}" if step["status"] == "done" else escape(step["status"]),
+        )
+    console.print("[bold]Plan[/bold]")
+    console.print(steps)
+    console.print("\n[bold]Answer[/bold]")
+    console.print(escape(answer["text"]))
+    cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
+    if cited:
+        console.print("\n[bold]Evidence[/bold]")
+    for item in cited:
+        origin = item["source"] or item["tool"]
+        console.print(f"{escape('[' + item['id'] + ']')} {escape(origin)}  [dim]{item['step']}[/]")
+    planner, usage = answer["planner"], answer["usage"]
+    fell_back = f" ({planner['fallback']})" if planner["fallback"] else ""
+    console.print(
+        escape(
+            f"\nPlanned by {planner['name']}{fell_back} in {usage['planning_ms']:.0f} ms, looked "
+            f"up in {usage['execution_ms']:.0f} ms, worded by {answer['generator']} in "
+            f"{usage['generation_ms']:.0f} ms."
+        ),
+        style="dim",
+    )
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
+    """Print a table for people; numbers with three decimals."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_shown(value)) for value in row))
+    Console(highlight=False).print(table)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,167 @@
+"""What a command works with: an open domain, a planner, a generator, the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from casewright.domains import Domain, find_domain
+from casewright.errors import InputError
+
+if TYPE_CHECKING:
+    from casewright.domains import OpenDomain
+    from casewright.graph import Generator
+    from casewright.graph.build import Graph
+    from casewright.planner import Planner
+    from casewright.stores import CaseStore, Encoder
+
+CASE_PLANNER = "case"
+EXTRACTIVE = "extractive"
+
+
+@dataclass
+class Session:
+    """An open domain with the planner and the generator that were asked for."""
+
+    domain: Domain
+    opened: OpenDomain
+    planner: Planner
+    encoder: Encoder
+
+    def graph(self, generator: Generator) -> Graph:
+        """Compile the graph."""
+        from casewright.graph import build_graph
+
+        return build_graph(self.opened.toolbox, self.planner, generator)
+
+    def close(self) -> None:
+        """Close the stores."""
+        self.opened.close()
+
+
+def open_session(domain_name: str, planner: str = CASE_PLANNER) -> Session:
+    """Open a domain in the data folder, with a planner.
+
+    Raises:
+        InputError: Domain or planner are unknown.
+    """
+    domain = find_domain(domain_name)
+    check_planner(planner)
+    from casewright.stores import default_encoder
+    from casewright.stores.paths import data_folder
+
+    encoder = default_encoder()
+    opened = domain.open(data_folder() / domain.name, encoder)
+    try:
+        return Session(domain, opened, make_planner(planner, opened.plan_cases), encoder)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def rebuild(domain_name: str) -> dict[str, int]:
+    """Build a domain's stores anew, from damaged files too; return the number of cases in each.
+
+    Raises:
+        InputError: The domain is unknown.
+        StoreLockedError: Another process holds the stores.
+    """
+    import shutil
+
+    from casewright.errors import StoreDamagedError
+    from casewright.stores.paths import data_folder
+
+    folder = data_folder() / find_domain(domain_name).name
+    (folder / "built.json").unlink(missing_ok=True)
+    try:
+        session = open_session(domain_name)
+    except StoreDamagedError:
+        shutil.rmtree(folder)
+        session = open_session(domain_name)
+    try:
+        return {name: store.count() for name, store in session.opened.stores.items()}
+    finally:
+        session.close()
+
+
+def check_planner(name: str) -> None:
+    """Raise ``InputError`` where no planner has this name, before anything is opened."""
+    if name != CASE_PLANNER and ":" not in name:
+        raise InputError(
+            f"There is no planner {name!r}. Planners are: {CASE_PLANNER}, or a chat model as "
+            "provider:model, for example openai:gpt-4o-mini."
+        )
+
+
+def make_planner(name: str, plan_cases: CaseStore) -> Planner:
+    """Return the case planner, or a chat planner that falls back to it.
+
+    Raises:
+        InputError: There is no such planner or model.
+    """
+    from casewright.planner import CasePlanner, ChatPlanner, chat_model
+
+    check_planner(name)
+    case_planner = CasePlanner(plan_cases)
+    if name == CASE_PLANNER:
+        return case_planner
+    return ChatPlanner(chat_model(name), fallback=case_planner, plan_cases=plan_cases)
+
+
+def make_generator(name: str, encoder: Encoder) -> Generator:
+    """Return the extractive generator, or a chat generator that falls back to it.
+
+    Raises:
+        InputError: There is no such generator or model.
+    """
+    from casewright.graph import ChatGenerator, ExtractiveGenerator
+
+    extractive = ExtractiveGenerator(encoder)
+    if name == EXTRACTIVE:
+        return extractive
+    if ":" not in name:
+        raise InputError(
+            f"There is no generator {name!r}. Generators are: {EXTRACTIVE}, or a chat model as "
+            "provider:model, for example openai:gpt-4o-mini."
+        )
+    from casewright.planner import chat_model
+
+    return ChatGenerator(chat_model(name), fallback=extractive)
+
+
+def scope_of(domain: Domain, given: Mapping[str, str | None]) -> dict[str, str]:
+    """Return who asks: what was given, else the domain's demo values.
+
+    Raises:
+        InputError: A value that the domain does not know.
+    """
+    scope = {}
+    for field, known in domain.scopes.items():
+        value = given.get(field)
+        if value is not None and value not in known:
+            raise InputError(f"There is no {field} {value!r}. There are: {', '.join(known)}.")
+        scope[field] = value or known[0]
+    return scope
+
+
+def read_context(text: str | None) -> dict[str, Any]:
+    """Read a context given as JSON text.
+
+    Raises:
+        InputError: It is no JSON object.
+    """
+    import json
+
+    from casewright.planner.request import check_context
+
+    if text is None:
+        return {}
+    try:
+        context = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'--context is not JSON: {error}. Give an object such as {{"product_id": "P001"}}.'
+        ) from error
+    check_context(context)
+    return dict(context)

@@ -1,0 +1,5 @@
+"""Run the command line with ``python -m casewright``."""
+
+from casewright.serve.cli import main
+
+main()
