@@ -8,7 +8,6 @@ linear in the question). No language model.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -116,14 +115,6 @@ def _best_run(words: list[Word], scores: list[float]) -> tuple[int, int] | None:
         if total > best:
             best, best_run = total, (start, position + 1)
     return best_run
-
-
-def masked(question: str, literals: Iterable[str]) -> str:
-    """Return the question with these parts of it replaced by "thing", in any case of letters."""
-    for text in sorted(literals, key=len, reverse=True):
-        pattern = rf"(?<!\w){re.escape(text)}(?!\w)"
-        question = re.sub(pattern, "thing", question, flags=re.IGNORECASE)
-    return question
 
 
 def with_literals(plan: Plan, texts: dict[tuple[int, str], str]) -> Plan:

@@ -6,22 +6,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from casewright.planner.annotated import AnnotatedQuery
-from casewright.planner.literals import masked, text_literals
-from casewright.planner.plan import ContextRef, Plan
+from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest
+from casewright.planner.shape import context_fields
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
 from casewright.tools import ToolExample
 
 
 def plan_schema(encoder: Encoder) -> CaseSchema:
-    """Return the schema of plan cases: what is asked, and how, whatever it is asked about.
-
-    The facet ``form`` reads the question with its literals masked: "how much memory is on my
-    thing" says that something owned is meant, be it a phone or a tent.
-    """
+    """Return the schema of plan cases: one facet, the question's text."""
     return CaseSchema(
         "plans",
-        (text_facet("question", encoder, weight=0.7), text_facet("form", encoder, weight=0.3)),
+        (text_facet("question", encoder),),
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
 
@@ -30,17 +26,14 @@ def plan_case(query: AnnotatedQuery) -> Case:
     """Turn an annotated query into a case; its context is kept by the names of its fields."""
     known = sorted(name for name, value in query.record.context.items() if value is not None)
     return Case(
-        problem={
-            "question": query.query,
-            "form": masked(query.query, [text for _, _, text in text_literals(query.plan)]),
-        },
+        problem={"question": query.query},
         solution=str(query.plan),
         metadata={
             "key": str(query.record.id),
             "class": query.label,
             "tools": sorted(set(query.plan.tools)),
             "context": known,
-            "needs": _context_fields(query.plan),
+            "needs": context_fields(query.plan),
         },
     )
 
@@ -75,15 +68,10 @@ def usable(hit: Hit, request: PlanRequest) -> bool:
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:
     """Say whether the request has the tools and the context that a plan needs."""
-    return _has(request, plan.tools, _context_fields(plan))
+    return _has(request, plan.tools, context_fields(plan))
 
 
 def _has(request: PlanRequest, tools: Iterable[str], fields: Iterable[str]) -> bool:
     return all(tool in request.toolbox for tool in tools) and all(
         request.context.get(field) is not None for field in fields
     )
-
-
-def _context_fields(plan: Plan) -> list[str]:
-    values = [value for step in plan.steps for _, value in step.arguments]
-    return sorted({value.field for value in values if isinstance(value, ContextRef)})

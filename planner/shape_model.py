@@ -1,0 +1,148 @@
+"""Which shape a plan should have, learned from plan cases by ridge regression.
+
+Neighbours that vote with equal weights let frequent shapes drown rare ones, and follow what is
+asked about rather than what is asked. Here the cases' votes are fitted: a linear map from a
+question's features (its embedding, its words and pairs of words, whether a product's page is open)
+to a description of the plan (task, feeds, how often each tool is called, number of steps). The
+shape whose description is nearest to the predicted one is elected. Fitting takes one linear system,
+a fraction of a second, and no language model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner.plan import Plan
+from casewright.planner.shape import feeds, shape, task
+
+Floats = NDArray[np.float64]
+
+#: Columns that words and pairs of words are hashed into.
+WORD_COLUMNS = 2048
+#: Scale of the words' part and of the open page's, beside the embedding's length of 1.
+WORD_SCALE, PAGE_SCALE = 0.7, 0.3
+#: Ridge penalty.
+PENALTY = 2.0
+#: Scale of the number of steps, beside 1 for task, feeds and calls.
+STEPS_SCALE = 0.3
+#: How much the logarithm of a shape's number of cases counts against squared distance.
+PRIOR = 0.1
+
+_TOKEN = re.compile(r"\w+|\?")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape that plan cases have, and which of them have it (by position)."""
+
+    text: str
+    plan: Plan
+    cases: tuple[int, ...]
+
+
+class ShapeModel:
+    """Elects the shape of a plan.
+
+    Args:
+        questions: The plan cases' questions.
+        vectors: Their embeddings, unit vectors, array (n, dimension).
+        pages: Whether a product's page was open, for each.
+        plans: Their plans.
+    """
+
+    def __init__(
+        self,
+        questions: Sequence[str],
+        vectors: NDArray[np.float32],
+        pages: Sequence[bool],
+        plans: Sequence[Plan],
+    ) -> None:
+        members: dict[str, list[int]] = {}
+        for position, plan in enumerate(plans):
+            members.setdefault(shape(plan), []).append(position)
+        self.shapes = [Shape(t, plans[m[0]], tuple(m)) for t, m in members.items()]
+        if not self.shapes:
+            return
+        counts = Counter(token for question in questions for token in _tokens(question))
+        self._rarity = {t: math.log(len(questions) / c) for t, c in counts.items() if c > 1}
+        described = _describe(plans)
+        self._described = np.stack([described[s.cases[0]] for s in self.shapes])
+        self._prior = PRIOR * np.log([len(s.cases) for s in self.shapes])
+        features = self._features(questions, vectors, pages)
+        self._map = _ridge(features, described)
+
+    def ranked(
+        self,
+        question: str,
+        vector: NDArray[np.float32],
+        page: bool,
+        admitted: Callable[[Plan], bool],
+    ) -> list[Shape]:
+        """Return the shapes that are admitted, the elected one first."""
+        if not self.shapes:
+            return []
+        predicted = self._features([question], vector[None], [page]) @ self._map
+        distance = ((self._described - predicted) ** 2).sum(axis=1) - self._prior
+        order = np.argsort(distance, kind="stable")
+        return [self.shapes[i] for i in order if admitted(self.shapes[i].plan)]
+
+    def _features(
+        self, questions: Sequence[str], vectors: NDArray[np.float32], pages: Sequence[bool]
+    ) -> Floats:
+        words = np.zeros((len(questions), WORD_COLUMNS))
+        for row, question in enumerate(questions):
+            for token in _tokens(question):
+                hashed = zlib.crc32(token.encode())
+                sign = 1.0 if hashed & 1 else -1.0
+                words[row, (hashed >> 1) % WORD_COLUMNS] += sign * self._rarity.get(token, 0.0)
+        lengths = np.linalg.norm(words, axis=1, keepdims=True)
+        words *= WORD_SCALE / np.maximum(lengths, 1e-9)
+        page = PAGE_SCALE * np.asarray(pages, dtype=np.float64)[:, None]
+        return np.hstack([vectors.astype(np.float64), words, page, np.ones((len(questions), 1))])
+
+
+def _tokens(question: str) -> set[str]:
+    words = _TOKEN.findall(question.casefold())
+    return {*words, *(f"{first} {second}" for first, second in pairwise(words))}
+
+
+def _describe(plans: Iterable[Plan]) -> Floats:
+    """Return one row a plan: its task, its feeds, how often it calls each tool, its length."""
+    known = list(plans)
+    tasks = sorted({task(plan) for plan in known})
+    sources = sorted({feed for plan in known for feed in feeds(plan)})
+    tools = sorted({tool for plan in known for tool in plan.tools})
+    return np.array(
+        [
+            [
+                *(float(task(plan) == name) for name in tasks),
+                *(float(name in feeds(plan)) for name in sources),
+                *(float(min(plan.tools.count(name), 2)) for name in tools),
+                STEPS_SCALE * len(plan.steps),
+            ]
+            for plan in known
+        ]
+    )
+
+
+def _ridge(features: Floats, targets: Floats) -> Floats:
+    """Solve ridge regression in whichever of its two forms is the smaller system."""
+    cases, columns = features.shape
+    if cases <= columns:
+        gram = features @ features.T
+        gram[np.diag_indices(cases)] += PENALTY
+        dual: Floats = (features.T @ np.linalg.solve(gram, targets)).astype(np.float64)
+        return dual
+    gram = features.T @ features
+    gram[np.diag_indices(columns)] += PENALTY
+    primal: Floats = np.linalg.solve(gram, features.T @ targets).astype(np.float64)
+    return primal
