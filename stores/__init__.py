@@ -4,10 +4,11 @@ from casewright.stores.case import Binary, Case
 from casewright.stores.encoder import Encoder
 from casewright.stores.encoder_cache import CachedEncoder
 from casewright.stores.encoders import as_encoder, default_encoder
-from casewright.stores.facet import Facet, text_facet
+from casewright.stores.facet import Components, Facet, text_facet
+from casewright.stores.hit import Hit, Retained
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, select
-from casewright.stores.store import CaseStore, Hit, Retained
+from casewright.stores.store import CaseStore
 
 __all__ = [
     "Binary",
@@ -15,6 +16,7 @@ __all__ = [
     "Case",
     "CaseSchema",
     "CaseStore",
+    "Components",
     "Encoder",
     "Facet",
     "Hit",

@@ -58,9 +58,14 @@ class Binary:
     @staticmethod
     def from_json(value: Any) -> Any:
         """Turn a mapping that ``to_json`` made back into a ``Binary``; leave others as they are."""
-        if isinstance(value, Mapping) and "$media_type" in value:
-            data = base64.b64decode(value["base64"]) if "base64" in value else None
-            return Binary(value["$media_type"], data=data, path=value.get("path"))
+        match value:
+            case {"$media_type": str(media_type), "base64": str(text)} if len(value) == 2:
+                try:
+                    return Binary(media_type, base64.b64decode(text, validate=True))
+                except ValueError:
+                    return value
+            case {"$media_type": str(media_type), "path": str(path)} if len(value) == 2:
+                return Binary(media_type, path=path)
         return value
 
 
@@ -120,14 +125,47 @@ def case_id(case: Case, schema: str) -> str:
     """Derive a case's id: UUIDv5 of its tenant, schema, problem and solution."""
     plain = case.to_json()
     identity = [case.metadata.get("tenant", ""), schema, plain["problem"], plain["solution"]]
-    try:
-        text = json.dumps(identity, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"A case of schema {schema!r} is not JSON-plain: {error}. Use text, numbers, lists and "
-            "mappings; wrap bytes in Binary(media_type, data=...)."
-        ) from error
+    # Made plain first, since keys of several types cannot be sorted.
+    text = json.dumps(
+        json_plain(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
     return str(uuid.uuid5(CASE_NAMESPACE, text))
+
+
+def json_plain(value: Any, schema: str) -> Any:
+    """Return a case, or a part of it, as it is once stored and read again: its tuples as lists.
+
+    Raises:
+        InputError: JSON cannot hold it.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"A case of schema {schema!r} is not JSON-plain: {error}. Use Unicode text, finite "
+            "numbers, lists and mappings; wrap bytes in Binary(media_type, data=...)."
+        ) from error
+
+
+def check_text(text: str) -> None:
+    """Raise ``InputError`` for text that is no Unicode: half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}. "
+            "Mend how it was read, or replace that character."
+        ) from error
+
+
+def canonical_id(text: str) -> str | None:
+    """Return an id in its canonical spelling; ``None`` where it is no UUID."""
+    try:
+        return str(uuid.UUID(text))
+    except (ValueError, AttributeError, TypeError):
+        return None
 
 
 def now() -> str:

@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from casewright.errors import InputError
 from casewright.stores.engine import Engine
 from casewright.stores.qdrant_engine import QdrantEngine
 
+
+@dataclass(slots=True)
+class _Place:
+    """A place, its engine while it has users, and a lock: opening may take long."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    engine: Engine | None = None
+    users: int = 0
+
+
 _lock = threading.Lock()
-_open: dict[str, tuple[Engine, int]] = {}
+_places: dict[str, _Place] = {}
 
 
 def acquire(
-    location: str | Path, *, api_key: str | None = None, lock_seconds: float = 0.0
+    location: str | Path,
+    *,
+    api_key: str | None = None,
+    lock_seconds: float = 0.0,
+    timeout: int = 10,
 ) -> tuple[str, Engine]:
-    """Return a key to release by, and the engine for a location, opened where it is not yet."""
-    text = str(location)
-    if text == ":memory:":
-        return "", QdrantEngine.open(text)
-    remote = text.startswith(("http://", "https://"))
-    key = text if remote else str(Path(text).expanduser().resolve())
+    """Return a key to release by, and the engine for a location, opened where it is not yet.
+
+    Raises:
+        InputError: The location is no ``":memory:"``, folder or URL.
+        StoreError: It cannot be opened; see ``QdrantEngine.open``.
+    """
+    resolved = _resolved(location)
+    if resolved == ":memory:":
+        return "", QdrantEngine.open(resolved)
+    # Who uses another API key, or has less patience, has a connection of its own.
+    key = f"{resolved} {timeout} {api_key}" if "://" in resolved else resolved
     with _lock:
-        engine, users = _open.get(key, (None, 0))
-        if engine is None:
-            engine = QdrantEngine.open(key, api_key=api_key, lock_seconds=lock_seconds)
-        _open[key] = (engine, users + 1)
-        return key, engine
+        place = _places.setdefault(key, _Place())
+    with place.lock:
+        if place.engine is None:
+            place.engine = QdrantEngine.open(
+                resolved, api_key=api_key, timeout=timeout, lock_seconds=lock_seconds
+            )
+        place.users += 1
+        return key, place.engine
 
 
 def release(key: str, engine: Engine) -> None:
@@ -34,12 +60,47 @@ def release(key: str, engine: Engine) -> None:
     if not key:
         engine.close()
         return
-    with _lock:
-        held, users = _open.get(key, (None, 0))
-        if held is not engine:
+    place = _places[key]
+    with place.lock:
+        if place.engine is not engine:
             return
-        if users > 1:
-            _open[key] = (engine, users - 1)
-        else:
-            del _open[key]
+        place.users -= 1
+        if place.users == 0:
+            place.engine = None
             engine.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what is still open while Python can: Qdrant imports a module to close a folder."""
+    # No place's lock is taken here, since a thread that still waits for a folder has it.
+    for place in list(_places.values()):
+        if place.engine is not None:
+            place.engine.close()
+
+
+def _resolved(location: str | Path) -> str:
+    text = str(location)
+    if text == ":memory:":
+        return text
+    if not text.strip():
+        raise InputError(
+            'The location of a case store is empty. Give ":memory:", a folder, or a server\'s URL.'
+        )
+    if "://" not in text:
+        try:
+            return str(Path(text).expanduser().resolve())
+        # An unknown user's home, a NUL, a ring of links.
+        except (RuntimeError, ValueError, OSError) as error:
+            raise InputError(f"{text!r} is no folder's path: {error}. Give another.") from error
+    try:
+        url = urlsplit(text)
+        # The port is read, and checked, when it is asked for.
+        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(
+            f"{text} is no URL of a Qdrant server. Give one such as http://localhost:6333."
+        )
+    return url.geturl()

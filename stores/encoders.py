@@ -46,7 +46,9 @@ class SentenceTransformersEncoder:
                 "Give a sentence-transformers model's name or a folder that holds one."
             ) from error
         self.name = f"sentence-transformers/{model}"
-        self.dimension = int(self._model.get_sentence_embedding_dimension() or 0)
+        # Its new name, and the one that older versions know.
+        ask = getattr(self._model, "get_embedding_dimension", None)
+        self.dimension = int((ask or self._model.get_sentence_embedding_dimension)() or 0)
         self._batch_size = batch_size
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

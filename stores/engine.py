@@ -9,8 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.errors import StoreError
+
 #: A metadata field to the value, or the values, that a case must have there.
 Where = Mapping[str, "str | int | bool | Sequence[str | int]"]
+
+
+class NoCollectionError(StoreError):
+    """The collection is not there: it was never made, or another store removed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +32,19 @@ class Point:
 class Engine(Protocol):
     """A vector engine that holds collections of points with one dense vector, compared by Dot.
 
-    Implementations are thread-safe and raise ``StoreError`` and its kinds only.
+    Implementations are thread-safe and raise ``StoreError`` and its kinds only;
+    ``NoCollectionError`` from every call that needs a collection which is not there.
     """
 
-    def layout(self, collection: str) -> Mapping[str, Any] | None:
-        """Return what ``create`` was given, or ``None`` where there is no such collection."""
+    def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
+        """Return what ``create`` was given, or ``None`` where there is no such collection.
+
+        It is remembered, so that asking is cheap; ``fresh`` asks the collection itself, which a
+        user of the same server may have made anew.
+        """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Make an empty collection that remembers its layout."""
+        """Make an empty collection that remembers its layout; one that exists stays as it is."""
 
     def upsert(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.case import Binary
+from casewright.stores.case import Binary, check_text
 from casewright.stores.encoder import Encoder
 
 Components = Mapping[str, Any]
@@ -48,20 +48,31 @@ class Facet:
 
     def reads(self, problem: Components) -> bool:
         """Say whether the problem has every component that this facet reads, none of them empty."""
-        return all(problem.get(name) not in (None, "") for name in self.components)
+        read = (problem.get(name) for name in self.components)
+        # An array compares to a text by its elements, so the type is asked first.
+        return all(part is not None and not (isinstance(part, str) and not part) for part in read)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
         """Embed problems as unit vectors, array (n, dimension); absent components as zeros.
 
         Raises:
-            InputError: The embedding has another shape than declared, or is not finite.
+            InputError: The embedding is no array of the declared shape, or is not finite.
         """
         out = np.zeros((len(problems), self.dimension), dtype=np.float32)
         present = [row for row, problem in enumerate(problems) if self.reads(problem)]
         if not present:
             return out
         embed = self.embed_query if query else self.embed_case
-        made = np.asarray(embed([problems[row] for row in present]), dtype=np.float32)
+        answer = embed([problems[row] for row in present])
+        try:
+            # What is too large for a float32 becomes infinity, and is refused below.
+            with np.errstate(over="ignore"):
+                made = np.asarray(answer, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"Facet {self.name!r} embedded {len(present)} problems as what is no array of "
+                f"numbers: {error}. Expected shape {(len(present), self.dimension)}."
+            ) from error
         if made.shape != (len(present), self.dimension):
             raise InputError(
                 f"Facet {self.name!r} embedded {len(present)} problems as an array of shape "
@@ -73,8 +84,10 @@ class Facet:
                 f"Facet {self.name!r} embedded {dict(problems[present[row]])!r:.200} with NaN or "
                 "infinity. Its embedding must be finite."
             )
-        lengths = np.linalg.norm(made, axis=1, keepdims=True)
-        out[present] = made / np.maximum(lengths, np.finfo(np.float32).tiny)
+        # The square of a float32 may be too large, or too small, for another one.
+        exact = made.astype(np.float64)
+        lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+        out[present] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
         return out
 
 
@@ -113,12 +126,18 @@ def text_facet(
             return describe(problem)
         return "\n".join(component_text(problem[component]) for component in read)
 
+    def embed(problems: Sequence[Components], before: str = "") -> Vectors:
+        texts = [before + text(problem) for problem in problems]
+        for made in texts:
+            check_text(made)
+        return encoder.embed(texts)
+
     return Facet(
         name=name,
         components=read,
         dimension=encoder.dimension,
-        embed_case=lambda problems: encoder.embed([text(p) for p in problems]),
-        embed_query=lambda problems: encoder.embed([cue + text(p) for p in problems]),
+        embed_case=embed,
+        embed_query=lambda problems: embed(problems, cue),
         describe=text,
         model=encoder.name,
         weight=weight,

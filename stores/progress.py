@@ -42,7 +42,9 @@ def progress_bar(
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    # Redirected, what a caller prints meanwhile would end up on stderr too.
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, redirect_stdout=False, redirect_stderr=False) as bar:
         task = bar.add_task(description, total=total)
         yield lambda count: bar.advance(task, count)
 

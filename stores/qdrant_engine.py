@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import threading
-import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import (
-    InputError,
-    StoreDamagedError,
-    StoreError,
-    StoreLockedError,
-    StoreUnavailableError,
-)
-from casewright.stores.engine import Point, Where
+from casewright.errors import StoreError, StoreUnavailableError
+from casewright.stores.engine import NoCollectionError, Point, Where
+from casewright.stores.folder import open_folder
+from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:
-    from qdrant_client import QdrantClient, models
+    from qdrant_client import QdrantClient
 
 #: Points a page when a whole collection is read.
 PAGE = 1000
@@ -33,17 +28,23 @@ Answer = TypeVar("Answer")
 class QdrantEngine:
     """An engine over one ``QdrantClient``.
 
-    Qdrant's local mode is not thread-safe, so every call holds one lock; a server's client is, but
-    a lock around a blocking call on one connection costs nothing there.
+    Qdrant's local mode is not thread-safe, so every call holds one lock there; a server's client
+    is, and a slow answer keeps nobody else waiting.
     """
 
-    def __init__(self, client: QdrantClient, where_it_is: str) -> None:
+    def __init__(
+        self, client: QdrantClient, where_it_is: str, folder_lock: IO[str] | None = None
+    ) -> None:
         from qdrant_client.local.qdrant_local import QdrantLocal
 
         self._client = client
         self._name = where_it_is
         self._local = isinstance(client._client, QdrantLocal)
-        self._lock = threading.RLock()
+        self._lock: AbstractContextManager[Any] = (
+            threading.RLock() if self._local else nullcontext()
+        )
+        self._folder_lock = folder_lock
+        self._layouts: dict[str, Mapping[str, Any]] = {}
 
     @classmethod
     def open(
@@ -66,6 +67,7 @@ class QdrantEngine:
             StoreLockedError: Another process holds the folder.
             StoreDamagedError: The folder's files cannot be read.
             StoreUnavailableError: The server does not answer.
+            StoreError: The folder cannot be made or used.
         """
         from qdrant_client import QdrantClient
 
@@ -80,27 +82,40 @@ class QdrantEngine:
             )
             engine._call(lambda client: client.get_collections())
             return engine
-        return cls(_open_folder(Path(location), lock_seconds), str(location))
+        client, folder_lock = open_folder(Path(location), lock_seconds)
+        return cls(client, str(location), folder_lock)
 
-    def layout(self, collection: str) -> Mapping[str, Any] | None:
+    def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout kept in the collection's metadata; see ``Engine``."""
-        if not self._call(lambda client: client.collection_exists(collection)):
-            return None
-        info = self._call(lambda client: client.get_collection(collection))
-        kept: Mapping[str, Any] = (info.config.metadata or {}).get("casewright", {})
-        return kept
+        with self._lock:
+            kept = None if fresh else self._layouts.get(collection)
+            if kept is None:
+                try:
+                    info = self._call(lambda client: client.get_collection(collection))
+                except NoCollectionError:
+                    return None
+                kept = (info.config.metadata or {}).get("casewright", {})
+                self._layouts[collection] = kept
+            return kept
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         """Make a collection of one Dot vector; see ``Engine``."""
         from qdrant_client import models
 
-        self._call(
-            lambda client: client.create_collection(
-                collection,
-                vectors_config=models.VectorParams(size=dimension, distance=models.Distance.DOT),
-                metadata={"casewright": dict(layout)},
+        try:
+            self._call(
+                lambda client: client.create_collection(
+                    collection,
+                    vectors_config=models.VectorParams(
+                        size=dimension, distance=models.Distance.DOT
+                    ),
+                    metadata={"casewright": dict(layout)},
+                )
             )
-        )
+        except StoreError:
+            # Another store may have been first.
+            if self.layout(collection, fresh=True) is None:
+                raise
 
     def upsert(
         self,
@@ -125,12 +140,13 @@ class QdrantEngine:
 
         # Local mode is always exact and warns about the parameter.
         exact = None if self._local else models.SearchParams(exact=True)
+        selected = qdrant_filter(where)
         found = self._call(
             lambda client: client.query_points(
                 collection,
                 query=vector.tolist(),
                 limit=limit,
-                query_filter=_filter(where),
+                query_filter=selected,
                 search_params=exact,
                 with_payload=True,
                 with_vectors=True,
@@ -150,7 +166,7 @@ class QdrantEngine:
         """Return every point that matches; see ``Engine``."""
         points: list[Point] = []
         offset: Any = None
-        selected = _filter(where)
+        selected = qdrant_filter(where)
         while True:
 
             def page(client: QdrantClient, at: Any = offset) -> tuple[list[Any], Any]:
@@ -170,12 +186,15 @@ class QdrantEngine:
 
     def drop(self, collection: str) -> None:
         """Remove a collection; see ``Engine``."""
-        self._call(lambda client: client.delete_collection(collection))
+        with self._lock:
+            self._layouts.pop(collection, None)
+            self._call(lambda client: client.delete_collection(collection))
 
     def count(self, collection: str, where: Where | None) -> int:
         """Count points exactly; see ``Engine``."""
+        selected = qdrant_filter(where)
         counted = self._call(
-            lambda client: client.count(collection, count_filter=_filter(where), exact=True)
+            lambda client: client.count(collection, count_filter=selected, exact=True)
         )
         return int(counted.count)
 
@@ -183,65 +202,12 @@ class QdrantEngine:
         """Close the client; see ``Engine``."""
         with self._lock:
             self._client.close()
+            if self._folder_lock is not None:
+                self._folder_lock.close()
 
     def _call(self, request: Callable[[QdrantClient], Answer]) -> Answer:
         with self._lock, _translated(self._name, local=self._local):
             return request(self._client)
-
-
-def _filter(where: Where | None) -> models.Filter | None:
-    from qdrant_client import models
-
-    if not where:
-        return None
-    conditions: list[models.Condition] = []
-    for name, value in where.items():
-        match: Any
-        if isinstance(value, (str, int, bool)):
-            match = models.MatchValue(value=value)
-        else:
-            match = models.MatchAny(any=list(value))  # type: ignore[arg-type]
-        conditions.append(models.FieldCondition(key=f"metadata.{name}", match=match))
-    return models.Filter(must=conditions)
-
-
-def _open_folder(folder: Path, lock_seconds: float) -> QdrantClient:
-    from qdrant_client import QdrantClient
-
-    deadline = time.monotonic() + lock_seconds
-    while True:
-        try:
-            if folder.exists() and not folder.is_dir():
-                raise InputError(f"{folder} is a file. Give a folder for the case store.")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                return QdrantClient(path=str(folder))
-        except InputError:
-            raise
-        except PermissionError as error:
-            raise StoreError(
-                f"The store's folder {folder} cannot be used: {error.strerror}. "
-                "Choose a folder that you may write to."
-            ) from error
-        except RuntimeError as error:
-            if "already accessed" not in str(error):
-                raise _damaged(folder, error) from error
-            if time.monotonic() >= deadline:
-                raise StoreLockedError(
-                    f"Another process holds the store's folder {folder}. Wait until it ends, use "
-                    "another folder, or let both use a Qdrant server by its URL."
-                ) from error
-            time.sleep(0.05)
-        # Local mode unpickles what it stored: a damaged file can raise anything.
-        except Exception as error:
-            raise _damaged(folder, error) from error
-
-
-def _damaged(folder: Path, error: Exception) -> StoreDamagedError:
-    return StoreDamagedError(
-        f"The store's folder {folder} is damaged: {type(error).__name__}: {str(error)[:200]}. "
-        "Restore it from a copy, or delete the folder and build the store again."
-    )
 
 
 @contextmanager
@@ -255,6 +221,8 @@ def _translated(name: str, *, local: bool) -> Iterator[None]:
         raise
     except UnexpectedResponse as error:
         reason = (error.content or b"").decode("utf-8", "replace")[:200]
+        if error.status_code == 404 and "doesn't exist" in reason:
+            raise NoCollectionError(f"The Qdrant server {name}: {reason}") from error
         raise StoreUnavailableError(
             f"The Qdrant server {name} refused: {error.status_code} {reason}. "
             "Check the URL, the API key and the server's log."
@@ -270,6 +238,8 @@ def _translated(name: str, *, local: bool) -> Iterator[None]:
                 f"The Qdrant server {name} answered with what is no Qdrant answer: "
                 f"{type(error).__name__}: {str(error)[:200]}. Check the URL."
             ) from error
+        if isinstance(error, ValueError) and re.fullmatch("Collection .* not found", str(error)):
+            raise NoCollectionError(f"The store at {name}: {error}.") from error
         raise StoreError(
             f"The store at {name} failed: {type(error).__name__}: {str(error)[:200]}."
         ) from error

@@ -12,11 +12,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from casewright.errors import InputError
+
+
+def finite(quality: Any, quality_range: tuple[float, float]) -> float | None:
+    """Return a case's quality as a plain number, or ``None``.
+
+    Raises:
+        InputError: It is no number, NaN or infinite.
+    """
+    if quality is None:
+        return None
+    try:
+        # NumPy's numbers are real ones too.
+        number = float(quality) if isinstance(quality, Real) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        low, high = quality_range
+        raise InputError(
+            f"A case has quality {quality!r}. Give a finite number from {low} to {high}, or None "
+            "when nobody measured it."
+        )
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +59,20 @@ class QualityScale:
     spread: float
 
     @classmethod
-    def fit(cls, qualities: Iterable[float | None], quality_range: tuple[float, float]) -> Any:
+    def fit(
+        cls, qualities: Iterable[float | None], quality_range: tuple[float, float]
+    ) -> QualityScale:
         """Make the scale from the qualities of a collection's first cases."""
         low, high = quality_range
-        known = [min(max(q, low), high) for q in qualities if q is not None and math.isfinite(q)]
+        known = [min(max(q, low), high) for q in qualities if q is not None]
         mean = float(np.mean(known)) if known else (low + high) / 2
         spread = float(np.std(known)) if known else 0.0
         return cls(low, high, mean, spread if spread > 1e-9 else (high - low) / 4)
 
     def clamp(self, quality: float | None) -> float:
-        """Return the quality that counts for a case.
-
-        Raises:
-            InputError: The quality is NaN or infinite.
-        """
+        """Return the quality that counts for a case."""
         if quality is None:
             return self.mean
-        if not math.isfinite(quality):
-            raise InputError(
-                f"A case has quality {quality}. Give a finite number from {self.low} to "
-                f"{self.high}, or None when nobody measured it."
-            )
         return min(max(quality, self.low), self.high)
 
     def stored(self, quality: float | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,7 @@ class CaseSchema:
     """What the cases of a store have in common.
 
     Attributes:
-        name: Names the collection, and takes part in case ids.
+        name: Names the collection, and takes part in case ids: letters, digits, ``_`` and ``-``.
         facets: How cases are compared; at least one.
         quality_range: Lowest and highest quality; what lies outside is clamped.
         support: A case as text, its support only.
@@ -54,6 +55,12 @@ class CaseSchema:
     _slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # It names a folder, and a part of a server's URL.
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
+            raise InputError(
+                f"A schema has the name {self.name!r}. Give it letters (a to z), digits, _ and - "
+                "only, at least one of them."
+            )
         names = [facet.name for facet in self.facets]
         if not names or len(set(names)) != len(names):
             raise InputError(
@@ -115,6 +122,7 @@ class CaseSchema:
         """Return what a collection must agree on with the schema it is opened with."""
         return {
             "schema": self.name,
+            "quality_range": list(self.quality_range),
             "facets": [
                 {
                     "name": facet.name,

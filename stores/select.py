@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from casewright.errors import InputError
+from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.schema import CaseSchema
-from casewright.stores.store import DECIMALS, Hit
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,79 +2,47 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import InputError, SchemaMismatchError, StoreDamagedError
+from casewright.errors import InputError, StoreError
 from casewright.stores import connections
-from casewright.stores.case import Case, case_id, now
-from casewright.stores.engine import Engine, Point, Where
+from casewright.stores.case import Case, canonical_id, case_id, json_plain, now
+from casewright.stores.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.facet import Components
+from casewright.stores.hit import DECIMALS, Hit, Retained
+from casewright.stores.layout import layout_of, scale_of
 from casewright.stores.progress import progress_bar
-from casewright.stores.quality import QualityScale
+from casewright.stores.quality import QualityScale, finite
 from casewright.stores.schema import CaseSchema
+from casewright.stores.where import check_where
 
 #: Cases that are encoded together and written together.
 BATCH = 256
-#: Scores are compared to this many decimals, so that all engines order results alike.
-DECIMALS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A case found by a search.
-
-    Attributes:
-        case: The case.
-        score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
-        relevance: Sum over the facets of weight times cosine.
-        facet_scores: The cosine of each facet, unweighted; 0 where a component is absent.
-        vector: The facets' unit vectors, concatenated.
-    """
-
-    case: Case
-    score: float
-    relevance: float
-    facet_scores: Mapping[str, float]
-    vector: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class Retained:
-    """What became of a case that was to be retained.
-
-    Attributes:
-        id: The case's id, or for ``duplicate`` the id of its twin.
-        outcome: ``added``; ``updated`` (same problem and solution, other quality or result);
-            ``unchanged``; ``duplicate`` (a near problem with the same solution is there);
-            ``refused`` (it did not pass the schema's ``verify``).
-        reason: Why it was refused.
-    """
-
-    id: str
-    outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
-    reason: str = ""
 
 
 class CaseStore:
     """Cases of one schema in one place.
+
+    Several stores may share a collection: it is made by the first ``add`` that needs it, and one
+    that another store removed counts as empty.
 
     Args:
         schema: What the cases have in common.
         location: ``":memory:"``, a folder, or the URL of a Qdrant server or cluster.
         api_key: For a server that asks for one.
         lock_seconds: How long to wait for a folder that another process holds.
+        timeout: Seconds for one request to a server.
 
     Raises:
+        InputError: The location is neither of these.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
         StoreUnavailableError: The server does not answer.
@@ -88,15 +56,17 @@ class CaseStore:
         *,
         api_key: str | None = None,
         lock_seconds: float = 0.0,
+        timeout: int = 10,
     ) -> None:
         self.schema = schema
         self.location = str(location)
         self._lock = threading.Lock()
+        self._closed = False
         self._key, self._engine = connections.acquire(
-            location, api_key=api_key, lock_seconds=lock_seconds
+            location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout
         )
         try:
-            self._scale = self._read_scale()
+            self._scale(fresh=True)
         except BaseException:
             self.close()
             raise
@@ -115,17 +85,16 @@ class CaseStore:
             InputError: A case is not JSON-plain, or its quality or embedding is not finite.
         """
         complete = [self._completed(case) for case in cases]
-        if not complete:
-            return []
-        with self._lock:
-            scale = self._scale or self._create(complete)
+        scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
         with progress_bar(label, len(complete), show=progress) as advance:
             for start in range(0, len(complete), BATCH):
                 batch = complete[start : start + BATCH]
                 facets = self.schema.vectors([case.problem for case in batch])
+                # Not before the first batch is encoded: where that fails, no collection is made.
+                scale = scale or self._scale(fresh=True) or self._create(complete)
                 quality = np.array([[scale.stored(case.quality)] for case in batch])
-                self._engine.upsert(
+                self.engine.upsert(
                     self.schema.name,
                     [case.id for case in batch],
                     np.concatenate([facets, quality], axis=1).astype(np.float32),
@@ -136,19 +105,21 @@ class CaseStore:
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
         """Return the cases of these ids, in their order; unknown ids are left out."""
-        wanted = [ids] if isinstance(ids, str) else list(ids)
-        if self._scale is None:
+        wanted = _uuids(ids)
+        try:
+            points = self.engine.get(self.schema.name, wanted) if wanted else []
+        except NoCollectionError:
             return []
-        wanted = [text for text in wanted if _is_uuid(text)]
-        found = {p.id: p for p in self._engine.get(self.schema.name, wanted)}
-        return [self._case(found[i]) for i in map(_canonical, wanted) if i in found]
+        found = {point.id: point for point in points}
+        return [_case(found[i]) for i in wanted if i in found]
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
-        if self._scale is None:
+        try:
+            points = self.engine.scroll(self.schema.name, where)
+        except NoCollectionError:
             return []
-        points = self._engine.scroll(self.schema.name, where)
-        return sorted((self._case(point) for point in points), key=lambda case: case.id)
+        return sorted((_case(point) for point in points), key=lambda case: case.id)
 
     def search(
         self,
@@ -174,21 +145,26 @@ class CaseStore:
             Hits ordered by score to six decimals, then id.
 
         Raises:
-            InputError: An unusable query, weight, ``k`` or ``lambda_b``.
+            InputError: An unusable query, weight, condition, ``k`` or ``lambda_b``.
         """
         if k < 1 or not 0 <= lambda_b <= 1:
             raise InputError(f"k={k}, lambda_b={lambda_b}: k is at least 1, lambda_b from 0 to 1.")
         problem = self.schema.query(query) if isinstance(query, str) else query
         shares = self.schema.weights(weights)
-        if self._scale is None:
+        check_where(where)
+        scale = self._scale()
+        if scale is None:
             return []
         units = self.schema.vectors([problem], query=True)[0]
         asked = units.copy()
         for facet, share in zip(self.schema.facets, shares, strict=True):
             asked[self.schema.slices[facet.name]] *= share
-        factor, constant = self._scale.asked(lambda_b)
+        factor, constant = scale.asked(lambda_b)
         vector = np.append(lambda_b * asked, factor).astype(np.float32)
-        points = self._top(vector, k, where)
+        try:
+            points = self._top(vector, constant, k, where)
+        except NoCollectionError:
+            return []
         return [self._hit(point, units, shares, constant) for point in points]
 
     def retain(self, case: Case) -> Retained:
@@ -207,33 +183,34 @@ class CaseStore:
                 return Retained(complete.id, "unchanged")
             self.add([replace(complete, created=known[0].created)])
             return Retained(complete.id, "updated")
-        tenant = complete.metadata.get("tenant")
-        for hit in self.search(complete.problem, 10, where={"tenant": tenant} if tenant else None):
-            same_tenant = hit.case.metadata.get("tenant") == tenant
-            if hit.relevance < self.schema.near:
-                break
-            if same_tenant and hit.case.solution == complete.solution:
-                return Retained(hit.case.id, "duplicate")
+        if twin := self._twin(complete):
+            return Retained(twin.id, "duplicate")
         self.add([complete])
         return Retained(complete.id, "added")
 
     def delete(self, ids: str | Sequence[str]) -> None:
         """Remove cases; unknown ids are no error."""
-        if self._scale is not None:
-            wanted = [ids] if isinstance(ids, str) else list(ids)
-            self._engine.delete(self.schema.name, [text for text in wanted if _is_uuid(text)])
+        if wanted := _uuids(ids):
+            with suppress(NoCollectionError):
+                self.engine.delete(self.schema.name, wanted)
 
     def count(self, where: Where | None = None) -> int:
         """Count the cases that match."""
-        return 0 if self._scale is None else self._engine.count(self.schema.name, where)
+        try:
+            return self.engine.count(self.schema.name, where)
+        except NoCollectionError:
+            return 0
 
     def clear(self) -> None:
         """Remove every case and the collection itself, its quality scale included."""
-        self._engine.drop(self.schema.name)
-        self._scale = None
+        self.engine.drop(self.schema.name)
 
     def close(self) -> None:
-        """Release the location; another process may open it then."""
+        """Release the location; another process may open it then. Closing twice is no error."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
         connections.release(self._key, self._engine)
 
     def __enter__(self) -> CaseStore:
@@ -250,70 +227,63 @@ class CaseStore:
     @property
     def engine(self) -> Engine:
         """The engine below, for what the store does not offer."""
+        if self._closed:
+            raise StoreError(
+                f"The case store {self.schema.name!r} at {self.location} is closed. Open it anew."
+            )
         return self._engine
 
-    def _read_scale(self) -> QualityScale | None:
-        kept = self._engine.layout(self.schema.name)
-        if kept is None:
-            return None
-        wanted = self.schema.layout()
-        differing = [key for key in wanted if kept.get(key) != wanted[key]]
-        if differing:
-            told = "; ".join(
-                f"{key} is {kept.get(key)} there, {wanted[key]} here" for key in differing
-            )
-            raise SchemaMismatchError(
-                f"The collection {self.schema.name!r} at {self.location} was built with another "
-                f"schema: {told}. Open it with the schema that built it, or build it anew in "
-                "another place."
-            )
-        try:
-            return QualityScale(**kept["quality"])
-        except (KeyError, TypeError) as error:
-            raise StoreDamagedError(
-                f"The collection {self.schema.name!r} at {self.location} has lost its quality "
-                "scale. Build it anew."
-            ) from error
+    def _scale(self, *, fresh: bool = False) -> QualityScale | None:
+        """Return how the collection stores quality; ``None`` where there is no collection."""
+        kept = self.engine.layout(self.schema.name, fresh=fresh)
+        return None if kept is None else scale_of(kept, self.schema, self.location)
 
     def _create(self, cases: Sequence[Case]) -> QualityScale:
-        scale: QualityScale = QualityScale.fit(
-            (case.quality for case in cases), self.schema.quality_range
-        )
-        quality = {
-            "low": scale.low,
-            "high": scale.high,
-            "mean": scale.mean,
-            "spread": scale.spread,
-        }
-        layout = {**self.schema.layout(), "quality": quality}
-        self._engine.create(self.schema.name, self.schema.dimension, layout)
-        self._scale = scale
-        return scale
+        fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
+        layout = layout_of(self.schema, fitted)
+        self.engine.create(self.schema.name, self.schema.dimension, layout)
+        # Where another store was first, its scale counts.
+        return self._scale() or fitted
 
     def _completed(self, case: Case) -> Case:
-        derived = case_id(case, self.schema.name)
-        if case.id and not _is_uuid(case.id):
+        name = self.schema.name
+        if case.id and canonical_id(case.id) is None:
             raise InputError(
                 f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
             )
-        try:
-            json.dumps([dict(case.metadata), case.result])
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"Metadata or result of case {derived} is not JSON-plain: {error}."
-            ) from error
-        return replace(case, id=_canonical(case.id or derived), created=case.created or now())
+        measured = replace(case, quality=finite(case.quality, self.schema.quality_range))
+        made = Case.from_json("", json_plain(measured.to_json(), name))
+        chosen = canonical_id(case.id) or case_id(made, name)
+        return replace(made, id=chosen, created=made.created or now())
 
-    def _top(self, vector: NDArray[np.float32], k: int, where: Where | None) -> list[Point]:
+    def _twin(self, case: Case) -> Case | None:
+        """Return a case of the same tenant with a near problem and the same solution."""
+        tenant = case.metadata.get("tenant")
+        # No condition finds the cases that have no tenant: those are told apart below.
+        where = {"tenant": tenant} if isinstance(tenant, (str, int)) else None
+        limit = 10
+        while True:
+            hits = self.search(case.problem, limit, where=where)
+            near = [hit.case for hit in hits if hit.relevance >= self.schema.near]
+            for other in near:
+                if (other.metadata.get("tenant"), other.solution) == (tenant, case.solution):
+                    return other
+            if len(near) < limit:
+                return None
+            limit *= 4
+
+    def _top(
+        self, vector: NDArray[np.float32], constant: float, k: int, where: Where | None
+    ) -> list[Point]:
         """Return the k best by rounded score, then id; fetch on while ties cross the cut."""
+
+        def rank(point: Point) -> tuple[float, str]:
+            return -round(point.score + constant, DECIMALS), point.id
+
         limit = k + 8
         while True:
-            points = self._engine.search(self.schema.name, vector, limit, where)
-            points.sort(key=lambda point: (-round(point.score, DECIMALS), point.id))
-            cut_in_ties = len(points) == limit and round(points[k - 1].score, DECIMALS) <= round(
-                points[-1].score, DECIMALS
-            )
-            if not cut_in_ties:
+            points = sorted(self.engine.search(self.schema.name, vector, limit, where), key=rank)
+            if len(points) < limit or rank(points[k - 1])[0] < rank(points[-1])[0]:
                 return points[:k]
             limit *= 2
 
@@ -328,31 +298,15 @@ class CaseStore:
         parts = self.schema.slices
         scores = {name: float(point.vector[s] @ units[s]) for name, s in parts.items()}
         relevance = float(np.dot(shares, list(scores.values())))
-        score = float(point.score) + constant
-        return Hit(self._case(point), score, relevance, scores, point.vector[:-1])
-
-    def _case(self, point: Point) -> Case:
-        return Case.from_json(point.id, point.payload)
+        score = point.score + constant
+        return Hit(_case(point), score, relevance, scores, point.vector[:-1])
 
 
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except (ValueError, AttributeError):
-        return False
-    return True
+def _case(point: Point) -> Case:
+    return Case.from_json(point.id, point.payload)
 
 
-def _canonical(text: str) -> str:
-    return str(uuid.UUID(text))
-
-
-def describe_hit(hit: Hit) -> dict[str, Any]:
-    """Return a hit as JSON-plain data, its vector left out."""
-    return {
-        "id": hit.case.id,
-        "score": hit.score,
-        "relevance": hit.relevance,
-        "facet_scores": dict(hit.facet_scores),
-        "case": hit.case.to_json(),
-    }
+def _uuids(ids: str | Sequence[str]) -> list[str]:
+    """Return ids in their canonical spelling; what is no UUID is no case's id."""
+    given = [ids] if isinstance(ids, str) else ids
+    return [known for text in given if (known := canonical_id(text))]

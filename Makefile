@@ -1,0 +1,59 @@
+# Every target does its own set-up; `make` lists them.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint types format bench package clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(VENV)/.base ## Install casewright into .venv, with what it needs to answer
+
+# pip's progress goes to stderr, so that a target's own output stays readable.
+$(VENV)/.base: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet -c constraints.txt -e . 1>&2
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
+	@touch $@ $(VENV)/.base
+
+demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first
+	@$(BIN)/casewright ask "How much memory is on my Galaxy phone?"
+	@for question in \
+	  "Where is my tablet?" \
+	  "What do other buyers say about the Marlowe Pods?" \
+	  "How long do I have to send something back?" ; do \
+	  printf '\n──── %s\n\n' "$$question"; \
+	  $(BIN)/casewright ask "$$question" || exit 1; \
+	done
+
+test: $(VENV)/.test lint types ## Lint, check types and run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test ## Check static types
+	$(BIN)/mypy
+
+format: $(VENV)/.test ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test ## Print every figure that docs/benchmarks.md quotes
+	$(BIN)/casewright bench planner
+	$(BIN)/casewright bench executor
+
+package: $(VENV)/.test ## Build the wheel and the source distribution into dist/
+	$(PIP) install --quiet build 1>&2
+	$(BIN)/python -m build
+
+clean: ## Remove what was built and installed here
+	rm -rf $(VENV) .casewright build dist src/*.egg-info

@@ -1,0 +1,62 @@
+"""What a search and a retain answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.stores.case import Case
+
+#: Scores are compared to this many decimals, so that all engines order results alike.
+DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A case found by a search.
+
+    Attributes:
+        case: The case.
+        score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
+        relevance: Sum over the facets of weight times cosine.
+        facet_scores: The cosine of each facet, unweighted; 0 where a component is absent.
+        vector: The facets' unit vectors, concatenated.
+    """
+
+    case: Case
+    score: float
+    relevance: float
+    facet_scores: Mapping[str, float]
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What became of a case that was to be retained.
+
+    Attributes:
+        id: The case's id, or for ``duplicate`` the id of its twin.
+        outcome: ``added``; ``updated`` (same problem and solution, other quality or result);
+            ``unchanged``; ``duplicate`` (a near problem with the same solution is there);
+            ``refused`` (it did not pass the schema's ``verify``).
+        reason: Why it was refused.
+    """
+
+    id: str
+    outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
+    reason: str = ""
+
+
+def describe_hit(hit: Hit) -> dict[str, Any]:
+    """Return a hit as JSON-plain data, its vector left out."""
+    return {
+        "id": hit.case.id,
+        "score": hit.score,
+        "relevance": hit.relevance,
+        "facet_scores": dict(hit.facet_scores),
+        "case": hit.case.to_json(),
+    }
