@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SET_UP = echo "Installing into $(VENV): some minutes, 2 GB …" >&2; \
+  test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -12,15 +14,14 @@ help: ## List the targets
 
 install: $(VENV)/.base ## Install casewright into .venv, with what it needs to answer
 
-# pip's progress goes to stderr, so that a target's own output stays readable.
 $(VENV)/.base: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet -c constraints.txt -e . 1>&2
+	@$(SET_UP)
+	@$(PIP) install --quiet -c constraints.txt -e . 1>&2
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
+	@$(SET_UP)
+	@$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
 	@touch $@ $(VENV)/.base
 
 demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first

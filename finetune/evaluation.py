@@ -133,20 +133,14 @@ def _share(values: Sequence[bool]) -> float:
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
-    """Return a score as a JSON-plain row; what could not be measured is null."""
-    return {
-        "class": score.name,
-        "count": score.count,
-        **{
-            name: None if np.isnan(value) else round(value, 4)
-            for name in (
-                "tool_accuracy",
-                "argument_accuracy",
-                "argument_accuracy_paper",
-                "precision",
-                "recall",
-                "f1",
-            )
-            for value in [getattr(score, name)]
-        },
+    """Return a score as a JSON-plain row with short names; what was not measured is null."""
+    figures = {
+        "tools": score.tool_accuracy,
+        "arguments": score.argument_accuracy,
+        "arguments_paper": score.argument_accuracy_paper,
+        "precision": score.precision,
+        "recall": score.recall,
+        "f1": score.f1,
     }
+    shown = {name: None if np.isnan(v) else round(v, 4) for name, v in figures.items()}
+    return {"class": score.name, "count": score.count, **shown}

@@ -15,9 +15,9 @@ from casewright.stores import Encoder
 #: Results of one step that are quoted.
 QUOTES = 3
 #: Longer evidence is cut down to its sentences nearest to the question.
-LONG = 320
+LONG = 240
 #: Sentences that are kept of long evidence.
-SENTENCES = 3
+SENTENCES = 2
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
