@@ -2,7 +2,8 @@
 
 Neighbours that vote with equal weights let frequent shapes drown rare ones, and follow what is
 asked about rather than what is asked. Here the cases' votes are fitted: a linear map from a
-question's features (its embedding, its words and pairs of words, whether a product's page is open)
+question's features (its embedding, its words and pairs of words, its length in words, sentences
+and questions, whether a product's page is open)
 to a description of the plan (task, feeds, how often each tool is called, number of steps). The
 shape whose description is nearest to the predicted one is elected. Fitting takes one linear system,
 a fraction of a second, and no language model.
@@ -30,14 +31,18 @@ Floats = NDArray[np.float64]
 WORD_COLUMNS = 2048
 #: Scale of the words' part and of the open page's, beside the embedding's length of 1.
 WORD_SCALE, PAGE_SCALE = 0.7, 0.3
+#: Scale of the marks that several things are asked.
+LENGTH_SCALE = 1.0
 #: Ridge penalty.
-PENALTY = 2.0
+PENALTY = 1.0
 #: Scale of the number of steps, beside 1 for task, feeds and calls.
 STEPS_SCALE = 0.3
 #: How much the logarithm of a shape's number of cases counts against squared distance.
 PRIOR = 0.1
 
 _TOKEN = re.compile(r"\w+|\?")
+#: Counts that grow with the number of things asked, each with the count that is plenty.
+_LENGTHS = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\w+"), 40))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +109,15 @@ class ShapeModel:
                 hashed = zlib.crc32(token.encode())
                 sign = 1.0 if hashed & 1 else -1.0
                 words[row, (hashed >> 1) % WORD_COLUMNS] += sign * self._rarity.get(token, 0.0)
-        lengths = np.linalg.norm(words, axis=1, keepdims=True)
-        words *= WORD_SCALE / np.maximum(lengths, 1e-9)
+        norms = np.linalg.norm(words, axis=1, keepdims=True)
+        words *= WORD_SCALE / np.maximum(norms, 1e-9)
+        lengths = LENGTH_SCALE * np.array(
+            [[min(len(p.findall(q)), most) / most for p, most in _LENGTHS] for q in questions]
+        )
         page = PAGE_SCALE * np.asarray(pages, dtype=np.float64)[:, None]
-        return np.hstack([vectors.astype(np.float64), words, page, np.ones((len(questions), 1))])
+        return np.hstack(
+            [vectors.astype(np.float64), words, lengths, page, np.ones((len(questions), 1))]
+        )
 
 
 def _tokens(question: str) -> set[str]:

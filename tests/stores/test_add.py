@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from casewright.errors import InputError
@@ -118,9 +119,16 @@ def test_quality_that_is_not_finite_is_refused(store: CaseStore, quality: float)
     assert store.count() == 1
 
 
-def test_quality_that_is_no_number_is_refused_as_input() -> None:
-    with CaseStore(note_schema()) as store, pytest.raises(InputError):
-        store.add([note("q", quality="good")])
+@pytest.mark.parametrize("quality", ["good", [0.5], 10**400, 1j], ids=repr)
+def test_quality_that_is_no_number_is_refused_as_input(quality: Any) -> None:
+    with CaseStore(note_schema()) as store, pytest.raises(InputError, match="quality"):
+        store.add([note("q", quality=quality)])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_quality_may_be_a_number_of_numpy(store: CaseStore, kind: Any) -> None:
+    store.add([note("q", quality=kind(1))])
+    assert [case.quality for case in store.all()] == [1.0]
 
 
 def test_progress_is_shown_on_stderr_and_never_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:

@@ -123,12 +123,19 @@ def test_binary_needs_exactly_one_of_data_and_path(parts: dict[str, Any]) -> Non
         Binary("image/png", **parts)
 
 
-def test_mapping_that_resembles_a_binary_can_be_read_again_or_is_refused(store: CaseStore) -> None:
-    problem = {"question": "q", "meta": {"$media_type": "a plain field of somebody's JSON"}}
-    try:
-        store.add([Case(problem)])
-    except InputError:
-        return
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"$media_type": "a plain field of somebody's JSON"},
+        {"$media_type": "image/png", "base64": "no base64!"},
+        {"$media_type": "image/png", "base64": "", "path": "both"},
+        {"$media_type": 3, "path": "x"},
+    ],
+    ids=["alone", "no base64", "both", "no text"],
+)
+def test_mapping_that_resembles_a_binary_stays_what_it_is(store: CaseStore, meta: Any) -> None:
+    problem = {"question": "q", "meta": meta}
+    store.add([Case(problem)])
     assert [case.problem for case in store.all()] == [problem]
 
 
@@ -163,5 +170,9 @@ def test_nan_and_infinity_are_not_json(case: Case) -> None:
 
 
 def test_text_that_is_no_unicode_is_refused_as_input() -> None:
-    with CaseStore(note_schema()) as store, pytest.raises(InputError):
-        store.add([note("half a surrogate pair: \ud83d")])
+    with CaseStore(note_schema()) as store:
+        with pytest.raises(InputError):
+            store.add([note("half a surrogate pair: \ud83d")])
+        store.add([note("whole")])
+        with pytest.raises(InputError, match="ud83d"):
+            store.search("half a surrogate pair: \ud83d")

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from qdrant_client import QdrantClient
 
 from casewright.errors import StoreLockedError
 from casewright.stores import CaseStore
@@ -81,3 +82,12 @@ def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(tmp_path
             assert store.count() == 0
         assert time.monotonic() - start < 1
         waiting.result()
+
+
+def test_folder_held_by_another_user_of_qdrant_is_refused(tmp_path: Path) -> None:
+    client = QdrantClient(path=str(tmp_path))
+    with pytest.raises(StoreLockedError, match=str(tmp_path)):
+        CaseStore(note_schema(), tmp_path)
+    client.close()
+    with CaseStore(note_schema(), tmp_path) as store:
+        assert store.count() == 0

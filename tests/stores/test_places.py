@@ -139,3 +139,20 @@ def test_process_that_never_closes_its_store_ends_quietly(tmp_path: Path) -> Non
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
     with CaseStore(note_schema(), tmp_path) as store:
         assert store.count() == 1
+
+
+@pytest.mark.parametrize("location", ["", "  ", "a\0b", "ftp://localhost"])
+def test_location_that_is_none_is_refused_as_input(location: str) -> None:
+    with pytest.raises(InputError):
+        CaseStore(note_schema(), location)
+
+
+def test_quality_scale_of_a_collection_that_another_store_made_anew_counts(tmp_path: Path) -> None:
+    with CaseStore(note_schema(), tmp_path) as one, CaseStore(note_schema(), tmp_path) as two:
+        one.add([note("old", quality=0.2), note("older", quality=0.9)])
+        assert len(two.search("old")) == 2
+        one.clear()
+        one.add([note("new", quality=0.1), note("newer", quality=0.1)])
+        two.add([note("newest", quality=0.7)])
+        scores = [hit.score for hit in two.search("zzz", lambda_b=0.0)]
+    assert scores == pytest.approx([0.7, 0.1, 0.1], abs=1e-6)
