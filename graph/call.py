@@ -20,6 +20,8 @@ from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.deadline import start_daemon
 
 Row = Mapping[str, Any]
+#: How long a timed-out coroutine may take to clean up.
+CANCEL_SECONDS = 0.1
 
 
 @dataclass
@@ -63,6 +65,8 @@ class Call:
             if not work.done():
                 self._abandoned.set()
                 work.cancel()
+        if not done:
+            await _let_go(work)
         self._finish(work, in_time=bool(done))
 
     def _finish(
@@ -129,6 +133,17 @@ class Call:
         if isinstance(value, str) and len(value) > self.limits.characters:
             return value[: self.limits.characters] + " …"
         return value
+
+
+async def _let_go(work: asyncio.Future[Any]) -> None:
+    """Leave cancelled work to itself where it swallows its cancellation.
+
+    ``asyncio.run`` waits at its end for every task that it knows of; one that will not end must
+    not hold the process (docs.python.org, Extending asyncio, "Task lifetime support").
+    """
+    await asyncio.wait({work}, timeout=CANCEL_SECONDS)
+    if not work.done() and isinstance(work, asyncio.Task):
+        asyncio._unregister_task(work)
 
 
 def _pause(policy: RetryPolicy, attempts: int) -> float:

@@ -18,6 +18,8 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     ever; a daemon thread can be abandoned. Context variables are handed on.
     """
     future: Future[Answer] = Future()
+    # Running from the start: who stops waiting cannot cancel it under the thread's hands.
+    future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
     def work() -> None:
