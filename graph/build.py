@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_stream_writer
+from langchain_core.runnables import RunnableLambda
+from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
+from langgraph.runtime import get_runtime
 
 from casewright.graph.answer import Answer
 from casewright.graph.call import since
@@ -73,9 +73,8 @@ def build_graph(
 
 
 def _both(blocking: Any, awaiting: Any) -> Any:
-    from langgraph._internal._runnable import RunnableCallable
-
-    return RunnableCallable(blocking, awaiting, trace=False)
+    """Return one node with a blocking and an awaiting form."""
+    return RunnableLambda(blocking, afunc=awaiting)
 
 
 class _Nodes:
@@ -89,36 +88,32 @@ class _Nodes:
         self.generator = generator
         self.limits = limits
 
-    def plan(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
-        planner, request = self._asked(state, runtime)
+    def plan(self, state: RunState) -> dict[str, Any]:
+        planner, request = self._asked(state)
         return self._planned(planner.plan(request))
 
-    async def aplan(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
-        planner, request = self._asked(state, runtime)
+    async def aplan(self, state: RunState) -> dict[str, Any]:
+        planner, request = self._asked(state)
         return self._planned(await planner.aplan(request))
 
-    def execute(
-        self, state: RunState, config: RunnableConfig, runtime: Runtime[RunContext]
-    ) -> dict[str, Any]:
-        return {"outcomes": self._execution(state, runtime).run(config)}
+    def execute(self, state: RunState) -> dict[str, Any]:
+        return {"outcomes": self._execution(state).run(get_config())}
 
-    async def aexecute(
-        self, state: RunState, config: RunnableConfig, runtime: Runtime[RunContext]
-    ) -> dict[str, Any]:
-        return {"outcomes": await self._execution(state, runtime).arun()}
+    async def aexecute(self, state: RunState) -> dict[str, Any]:
+        return {"outcomes": await self._execution(state).arun()}
 
-    def generate(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+    def generate(self, state: RunState) -> dict[str, Any]:
         started = time.perf_counter()
-        request = self._evidence(state, runtime)
+        request = self._evidence(state)
         return self._answered(state, request, self.generator.generate(request), started)
 
-    async def agenerate(self, state: RunState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+    async def agenerate(self, state: RunState) -> dict[str, Any]:
         started = time.perf_counter()
-        request = self._evidence(state, runtime)
+        request = self._evidence(state)
         return self._answered(state, request, await self.generator.agenerate(request), started)
 
-    def _asked(self, state: RunState, runtime: Runtime[RunContext]) -> tuple[Planner, PlanRequest]:
-        chosen = _context(runtime)
+    def _asked(self, state: RunState) -> tuple[Planner, PlanRequest]:
+        chosen = _context()
         request = PlanRequest(
             question=state.get("question", ""),
             toolbox=chosen.toolbox or self.toolbox,
@@ -139,8 +134,8 @@ class _Nodes:
         get_stream_writer()({"event": "plan", "plan": str(result.plan), "planner": planning})
         return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
 
-    def _execution(self, state: RunState, runtime: Runtime[RunContext]) -> Execution:
-        chosen = _context(runtime)
+    def _execution(self, state: RunState) -> Execution:
+        chosen = _context()
         return Execution(
             plan=parse_plan(state["plan"]),
             toolbox=chosen.toolbox or self.toolbox,
@@ -153,9 +148,9 @@ class _Nodes:
             write=get_stream_writer(),
         )
 
-    def _evidence(self, state: RunState, runtime: Runtime[RunContext]) -> GenerationRequest:
+    def _evidence(self, state: RunState) -> GenerationRequest:
         outcomes = [Outcome.from_json(outcome) for outcome in state["outcomes"]]
-        toolbox = _context(runtime).toolbox or self.toolbox
+        toolbox = _context().toolbox or self.toolbox
         return GenerationRequest(
             question=state["question"],
             evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
@@ -190,8 +185,8 @@ class _Nodes:
         return {"answer": answer}
 
 
-def _context(runtime: Runtime[RunContext]) -> RunContext:
-    given: Any = runtime.context
+def _context() -> RunContext:
+    given: Any = get_runtime(RunContext).context
     if given is None:
         return RunContext()
     if isinstance(given, Mapping):
