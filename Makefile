@@ -51,6 +51,7 @@ format: $(VENV)/.test ## Format the code
 bench: $(VENV)/.test ## Print every figure that docs/benchmarks.md quotes
 	$(BIN)/casewright bench planner
 	$(BIN)/casewright bench executor
+	$(BIN)/casewright bench answer
 
 package: $(VENV)/.test ## Build the wheel and the source distribution into dist/
 	$(PIP) install --quiet build 1>&2

@@ -39,7 +39,7 @@ def measure_planner(domain_name: str, planner: str, folds: int) -> Report:
     opened = domain.open(data_folder() / domain.name, encoder)
     toolbox, queries = opened.toolbox, domain.queries()
     opened.close()
-    timed = _UncachedQuestions(encoder)
+    timed = UncachedQuestions(encoder)
     groups = similarity_groups([query.query for query in queries], encoder)
     parts = group_folds(groups, folds)
 
@@ -124,7 +124,7 @@ def _shuffled(queries: list[AnnotatedQuery]) -> list[AnnotatedQuery]:
     return [replace(query, plan=plan) for query, plan in zip(queries, plans, strict=True)]
 
 
-class _UncachedQuestions:
+class UncachedQuestions:
     """The encoder, without its cache for a single text: that is the question being planned for."""
 
     def __init__(self, encoder: CachedEncoder) -> None:
@@ -133,6 +133,7 @@ class _UncachedQuestions:
         self.dimension = encoder.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n texts as an array (n, dimension)."""
         return (self._encoder.encoder if len(texts) == 1 else self._encoder).embed(texts)
 
 

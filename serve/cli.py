@@ -233,6 +233,19 @@ def bench_executor(
     measure_executor(dags, seed).show(as_json=as_json, plot=plot)
 
 
+@bench.command("answer")
+def bench_answer(
+    domain: DomainName = "shopping",
+    queries: Annotated[int, typer.Option(min=1, help="Annotated queries to answer.")] = 200,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time whole answers, warm in process and from a cold start of the command line."""
+    from casewright.bench.answer import measure_answer
+
+    measure_answer(domain, queries).show(as_json=as_json, plot=plot)
+
+
 def main() -> None:
     """Run the command line; errors of Casewright's own become one line and exit code 2."""
     try:
