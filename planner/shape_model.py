@@ -15,7 +15,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -79,8 +79,11 @@ class ShapeModel:
             return
         counts = Counter(token for question in questions for token in _tokens(question))
         self._rarity = {t: math.log(len(questions) / c) for t, c in counts.items() if c > 1}
-        described = _describe(plans)
-        self._described = np.stack([described[s.cases[0]] for s in self.shapes])
+        by_shape = _describe([known.plan for known in self.shapes])
+        described = np.empty((len(plans), by_shape.shape[1]))
+        for row, known in zip(by_shape, self.shapes, strict=True):
+            described[list(known.cases)] = row
+        self._described = by_shape
         self._prior = PRIOR * np.log([len(s.cases) for s in self.shapes])
         features = self._features(questions, vectors, pages)
         self._map = _ridge(features, described)
@@ -125,21 +128,21 @@ def _tokens(question: str) -> set[str]:
     return {*words, *(f"{first} {second}" for first, second in pairwise(words))}
 
 
-def _describe(plans: Iterable[Plan]) -> Floats:
+def _describe(plans: Sequence[Plan]) -> Floats:
     """Return one row a plan: its task, its feeds, how often it calls each tool, its length."""
-    known = list(plans)
-    tasks = sorted({task(plan) for plan in known})
-    sources = sorted({feed for plan in known for feed in feeds(plan)})
-    tools = sorted({tool for plan in known for tool in plan.tools})
+    known = [(task(plan), set(feeds(plan)), plan.tools) for plan in plans]
+    tasks = sorted({own for own, _, _ in known})
+    sources = sorted({feed for _, own, _ in known for feed in own})
+    tools = sorted({tool for _, _, own in known for tool in own})
     return np.array(
         [
             [
-                *(float(task(plan) == name) for name in tasks),
-                *(float(name in feeds(plan)) for name in sources),
-                *(float(min(plan.tools.count(name), 2)) for name in tools),
-                STEPS_SCALE * len(plan.steps),
+                *(float(own_task == name) for name in tasks),
+                *(float(name in own_feeds) for name in sources),
+                *(float(min(own_tools.count(name), 2)) for name in tools),
+                STEPS_SCALE * len(own_tools),
             ]
-            for plan in known
+            for own_task, own_feeds, own_tools in known
         ]
     )
 
