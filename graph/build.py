@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 from langchain_core.runnables import RunnableLambda
+from langgraph._internal._constants import CONFIG_KEY_DURABILITY
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -50,7 +51,8 @@ def build_graph(
         planner: Writes the plan.
         generator: Words the answer; by default it quotes the evidence.
         limits: The budgets.
-        checkpointer: None is compiled in unless given: whoever embeds the graph supplies one.
+        checkpointer: None is compiled in unless given: whoever embeds the graph supplies one, and
+            then had better run it with ``durability="sync"``, as is done here where one is given.
 
     Raises (when invoked):
         InputError: Question or context are unusable.
@@ -68,8 +70,12 @@ def build_graph(
     graph.add_edge("generate", END)
     compiled = graph.compile(checkpointer=checkpointer, name="casewright")
     # A synchronous run gives every step a thread; a step that waits holds its own.
-    threads = nodes.limits.steps + _SPARE_THREADS
-    return compiled.with_config({"max_concurrency": threads})
+    config: dict[str, Any] = {"max_concurrency": nodes.limits.steps + _SPARE_THREADS}
+    if checkpointer is not None:
+        # LangGraph saves while the next node runs, by default: a run killed then would be resumed
+        # with another plan and other keys. No tool is called before its plan is kept.
+        config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
+    return compiled.with_config(config)  # type: ignore[arg-type]
 
 
 def _both(blocking: Any, awaiting: Any) -> Any:
@@ -117,8 +123,8 @@ class _Nodes:
         request = PlanRequest(
             question=state.get("question", ""),
             toolbox=chosen.toolbox or self.toolbox,
-            context=state.get("context") or {},
-            history=state.get("history") or (),
+            context=_given(state, "context", {}),
+            history=_given(state, "history", ()),
             max_steps=self.limits.steps,
         )
         return chosen.planner or self.planner, request
@@ -140,7 +146,7 @@ class _Nodes:
             plan=parse_plan(state["plan"]),
             toolbox=chosen.toolbox or self.toolbox,
             question=state["question"],
-            context=state.get("context") or {},
+            context=_given(state, "context", {}),
             caller=CallContext(
                 run_id=state["run_id"], question=state["question"], scope=dict(chosen.scope)
             ),
@@ -155,17 +161,19 @@ class _Nodes:
             question=state["question"],
             evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
             missing=shortfalls(outcomes),
-            history=state.get("history") or (),
+            history=_given(state, "history", ()),
         )
 
     def _answered(
         self, state: RunState, request: GenerationRequest, made: Generation, started: float
     ) -> dict[str, Any]:
-        text, citations = checked(made.text, request.evidence)
+        text, citations = made.text, made.citations
+        if citations is None:
+            text, citations = checked(made.text, request.evidence)
         ends = [step["started"] + step["milliseconds"] for step in state["outcomes"]]
         answer = Answer(
             text=text,
-            citations=citations,
+            citations=list(citations),
             evidence=[item.to_json() for item in request.evidence],
             missing=list(request.missing),
             plan=state["plan"],
@@ -181,8 +189,14 @@ class _Nodes:
             },
             run_id=state["run_id"],
         ).to_json()
-        get_stream_writer()({"event": "answer", "text": text, "citations": citations})
-        return {"answer": answer}
+        get_stream_writer()({"event": "answer", "text": text, "citations": list(citations)})
+        # The next question on this thread starts with a context and a history of its own.
+        return {"answer": answer, "context": {}, "history": []}
+
+
+def _given(state: RunState, name: str, empty: Any) -> Any:
+    value = state.get(name)
+    return empty if value is None else value
 
 
 def _context() -> RunContext:
@@ -190,5 +204,7 @@ def _context() -> RunContext:
     if given is None:
         return RunContext()
     if isinstance(given, Mapping):
-        return replace(RunContext(), **given)
+        # A parent graph's own context may hold more.
+        own = {field.name: given[field.name] for field in fields(RunContext) if field.name in given}
+        return RunContext(**own)
     return given if isinstance(given, RunContext) else RunContext()

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import RetryPolicy
 
-from casewright.errors import ToolError, told
+from casewright.errors import ToolError, cleaned, told
 from casewright.graph.limits import Limits
 from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.deadline import start_daemon
@@ -83,7 +85,7 @@ class Call:
             # An interrupt asks the user something: not the tool's failure.
             raise
         except ToolError as error:
-            self.error = str(error)
+            self.error = cleaned(str(error))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tools raise anything
             self.error = f"{self.tool.name} failed: {told(error)}"
 
@@ -92,7 +94,8 @@ class Call:
         while True:
             self.attempts += 1
             try:
-                return self._bounded(self._call_blocking())
+                with _contained(self.tool.name):
+                    return self._bounded(self._call_blocking(deepcopy(dict(self.arguments))))
             except Exception as error:
                 if not self._again(policy, error):
                     raise
@@ -104,7 +107,9 @@ class Call:
         while True:
             self.attempts += 1
             try:
-                return self._bounded(await self.tool.run_async(self.arguments, self.context))
+                with _contained(self.tool.name):
+                    own = deepcopy(dict(self.arguments))
+                    return self._bounded(await self.tool.run_async(own, self.context))
             except Exception as error:
                 if not self._again(policy, error):
                     raise
@@ -115,11 +120,11 @@ class Call:
             return False
         return self.attempts < policy.max_attempts and _worth_it(policy, error)
 
-    def _call_blocking(self) -> Any:
+    def _call_blocking(self, own: Mapping[str, Any]) -> Any:
         if self.tool.run is not None:
-            return self.tool.run(self.arguments, self.context)
+            return self.tool.run(own, self.context)
         if self.tool.run_async is not None:
-            return asyncio.run(self.tool.run_async(self.arguments, self.context))  # type: ignore[arg-type]
+            return asyncio.run(self.tool.run_async(own, self.context))  # type: ignore[arg-type]
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."
@@ -132,7 +137,20 @@ class Call:
     def _cut(self, value: Any) -> Any:
         if isinstance(value, str) and len(value) > self.limits.characters:
             return value[: self.limits.characters] + " …"
+        if isinstance(value, list):
+            return [self._cut(item) for item in value[: self.limits.rows]]
+        if isinstance(value, dict):
+            return {name: self._cut(item) for name, item in value.items()}
         return value
+
+
+@contextmanager
+def _contained(tool: str) -> Iterator[None]:
+    """Make failures of what would end more than the tool: the process, or a waiting coroutine."""
+    try:
+        yield
+    except (SystemExit, StopIteration, StopAsyncIteration) as error:
+        raise RuntimeError(f"{tool} raised {type(error).__name__}") from error
 
 
 async def _let_go(work: asyncio.Future[Any]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import told
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator
+from casewright.planner.chat_call import aask, ask
 from casewright.planner.chat_planner import model_name
-from casewright.tools.deadline import call_within
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -50,8 +49,7 @@ class ChatGenerator:
         """Return the model's answer; see ``Generator``."""
         messages = self._messages(request)
         try:
-            answer = call_within(lambda: self._model.invoke(messages), self._seconds)
-            return self._read(answer)
+            return self._read(ask(self._model, messages, self._seconds))
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
             return self._without(error, self._fallback.generate(request))
 
@@ -59,8 +57,7 @@ class ChatGenerator:
         """The same, without blocking the event loop."""
         messages = self._messages(request)
         try:
-            answer = await asyncio.wait_for(self._model.ainvoke(messages), self._seconds)
-            return self._read(answer)
+            return self._read(await aask(self._model, messages, self._seconds))
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
             return self._without(error, await self._fallback.agenerate(request))
 
@@ -73,7 +70,10 @@ class ChatGenerator:
             f'<{tag} id="{item.id}" from="{item.tool}">\n{item.text}\n</{tag}>'
             for item in request.evidence
         ]
-        parts += [f"Not found: {sentence}" for sentence in request.missing]
+        if request.missing:
+            # What a tool says when it fails is found text too.
+            told_missing = "\n".join(request.missing)
+            parts.append(f'<{tag} id="none">\nNot found: {told_missing}\n</{tag}>')
         parts += [
             f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}"
             for turn in request.history
@@ -100,4 +100,5 @@ class ChatGenerator:
             else told(error)
         )
         text = f"The model {self.name} could not word the answer ({why}).\n{other.text}"
-        return Generation(text, other.tokens, f"{other.generator} (after {self.name} failed)")
+        name = f"{other.generator} (after {self.name} failed)"
+        return Generation(text, other.tokens, name, other.citations)

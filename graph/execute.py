@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphInterrupt
 from langgraph.func import task
 
 from casewright.errors import InputError
@@ -76,7 +77,12 @@ class Execution:
         futures: list[Any] = []
 
         def step(number: int) -> dict[str, Any]:
-            needed = {k: Outcome.from_json(futures[k - 1].result()) for k in self._needs(number)}
+            try:
+                needed = {
+                    k: Outcome.from_json(futures[k - 1].result()) for k in self._needs(number)
+                }
+            except GraphInterrupt:
+                return _paused()
             call = self._prepared(number, needed)
             if isinstance(call, Outcome):
                 return self._ended(call)
@@ -87,7 +93,14 @@ class Execution:
 
         for number in range(1, len(self.plan.steps) + 1):
             futures.append(_task(step, number))
-        return [future.result() for future in futures]
+        ended: list[dict[str, Any]] = []
+        interrupted = False
+        for future in futures:
+            try:
+                ended.append(future.result())
+            except GraphInterrupt:
+                interrupted = True
+        return _paused() if interrupted else ended
 
     async def arun(self) -> list[dict[str, Any]]:
         """Run every step on the event loop; returns one JSON-plain outcome a step."""
@@ -95,11 +108,14 @@ class Execution:
         futures: list[Any] = []
 
         async def step(number: int) -> dict[str, Any]:
-            # Shielded: a step that is cancelled must not cancel what others wait for.
-            needed = {
-                k: Outcome.from_json(await asyncio.shield(futures[k - 1]))
-                for k in self._needs(number)
-            }
+            try:
+                # Shielded: a step that is cancelled must not cancel what others wait for.
+                needed = {
+                    k: Outcome.from_json(await asyncio.shield(futures[k - 1]))
+                    for k in self._needs(number)
+                }
+            except GraphInterrupt:
+                return _paused()
             call = self._prepared(number, needed)
             if isinstance(call, Outcome):
                 return self._ended(call)
@@ -110,7 +126,10 @@ class Execution:
 
         for number in range(1, len(self.plan.steps) + 1):
             futures.append(_task(step, number))
-        return list(await asyncio.gather(*futures))
+        await asyncio.wait(futures)
+        if any(isinstance(future.exception(), GraphInterrupt) for future in futures):
+            return _paused()
+        return [future.result() for future in futures]
 
     def _needs(self, number: int) -> list[int]:
         return sorted({ref.step for ref in self.plan.steps[number - 1].references()})
@@ -123,7 +142,12 @@ class Execution:
         except MissingReferenceError as missing:
             return Outcome(f"s{number}", step.tool, "skipped", error=str(missing))
         own = f"s{number}"
-        context = replace(self.caller, step=own, key=f"{self.caller.run_id}:{own}")
+        context = replace(
+            self.caller,
+            step=own,
+            key=f"{self.caller.run_id}:{own}",
+            scope=dict(self.caller.scope),
+        )
         return Call(self.toolbox[step.tool], arguments, context, self.limits)
 
     def _starts(self, number: int) -> float:
@@ -163,6 +187,11 @@ class Execution:
             }
         )
         return outcome.to_json()
+
+
+def _paused() -> NoReturn:
+    """Pause with the step that was interrupted: its interrupt is recorded, this one is empty."""
+    raise GraphInterrupt(())
 
 
 def _task(step: Callable[[int], Any], number: int) -> Any:

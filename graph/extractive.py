@@ -37,20 +37,24 @@ class ExtractiveGenerator:
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
+        quoted: list[str] = []
         lines = ["No language model is set up, so this answer quotes what was found."]
         for _, members in groupby(request.evidence, key=lambda item: item.step):
             items = list(members)
             if items[0].final:
-                lines += [f"- {self._quote(request, item)} [{item.id}]" for item in items[:QUOTES]]
+                items = items[:QUOTES]
+                lines += [f"- {self._quote(request, item)} [{item.id}]" for item in items]
             else:
                 lines += [f"- Looked up: {_short(item)} [{item.id}]" for item in items]
+            quoted += [item.id for item in items]
         if not request.evidence and not request.missing:
             lines = [
                 "No look-up was needed for this, and no language model is set up to talk with."
             ]
         if request.missing:
             lines.append("Missing: " + " ".join(request.missing))
-        return Generation("\n".join(lines), generator=self.name)
+        # The quoted text may itself look like citations: only what is quoted here is cited.
+        return Generation("\n".join(lines), generator=self.name, citations=quoted)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """The same; it takes some milliseconds and waits for nothing."""

@@ -10,7 +10,8 @@ from typing import Protocol
 from casewright.graph.evidence import Evidence
 from casewright.planner.request import Turn
 
-_CITATION = re.compile(r"\[(E[0-9]+(?:\s*[,;]\s*E[0-9]+)*)\]")
+_CITATION = re.compile(r"([ \t]*)\[(E[0-9]+(?:\s*[,;]\s*E[0-9]+)*)\]")
+_ID = re.compile(r"E[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,20 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A worded answer, with token counts where a language model wrote it."""
+    """A worded answer.
+
+    Attributes:
+        text: The answer; ``[E1]`` cites evidence.
+        tokens: Token counts where a language model wrote it: ``input`` and ``output``.
+        generator: Who wrote it, where that is not the generator that was asked.
+        citations: The ids that it cites, where the generator knows them; ``None`` has them read
+            from the text, and citations of unknown evidence taken out.
+    """
 
     text: str
     tokens: Mapping[str, int] = field(default_factory=dict)
     generator: str = ""
+    citations: Sequence[str] | None = None
 
 
 class Generator(Protocol):
@@ -56,12 +66,13 @@ class Generator(Protocol):
 def checked(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
     """Return the text without citations of unknown evidence, and the ids that it cites."""
     known = {item.id for item in evidence}
-    cited: dict[str, None] = {}
 
     def keep(found: re.Match[str]) -> str:
-        ids = [name for name in re.findall(r"E[0-9]+", found[1]) if name in known]
-        cited.update(dict.fromkeys(ids))
-        return "".join(f"[{name}]" for name in ids)
+        ids = [name for name in _ID.findall(found[2]) if name in known]
+        return found[1] + "".join(f"[{name}]" for name in ids) if ids else ""
 
-    text = _CITATION.sub(keep, text)
-    return re.sub(r"[ \t]+([.,;!?])", r"\1", text).strip(), list(cited)
+    # Taking one out can put another together: [E[E9]8].
+    while (mended := _CITATION.sub(keep, text)) != text:
+        text = mended
+    cited = [name for found in _CITATION.finditer(text) for name in _ID.findall(found[2])]
+    return text.strip(), list(dict.fromkeys(cited))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError, told
+from casewright.planner.chat_call import aask, ask
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
@@ -17,7 +18,6 @@ from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.planner.validate import violations
 from casewright.stores import CaseStore
-from casewright.tools.deadline import call_within
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -76,7 +76,7 @@ class ChatPlanner:
         for _ in range(ROUNDS):
             left = self._seconds - (time.perf_counter() - run.started)
             try:
-                answer = call_within(lambda: self._model.invoke(run.messages), max(left, 0.0))
+                answer = ask(self._model, run.messages, left)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 run.problem = self._failure(error)
                 break
@@ -86,13 +86,11 @@ class ChatPlanner:
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """The same, without blocking the event loop."""
-        import asyncio
-
         run = self._begin(request)
         for _ in range(ROUNDS):
             left = self._seconds - (time.perf_counter() - run.started)
             try:
-                answer = await asyncio.wait_for(self._model.ainvoke(run.messages), max(left, 0.0))
+                answer = await aask(self._model, run.messages, left)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 run.problem = self._failure(error)
                 break

@@ -17,12 +17,15 @@ class Literal:
     Two literals are equal when value and type are: ``1``, ``1.0`` and ``true`` differ.
 
     Raises:
-        PlanError: The number is not finite, or the text is not Unicode (a lone surrogate).
+        PlanError: The number is not finite or has more than 64 bits, or the text is not Unicode
+            (it holds a lone surrogate).
     """
 
     value: str | int | float | bool
 
     def __post_init__(self) -> None:
+        if type(self.value) is int and not -(2**63) <= self.value < 2**63:
+            raise PlanError("A number has more than 64 bits.", "Write a number of ordinary size.")
         if isinstance(self.value, float) and not math.isfinite(self.value):
             raise PlanError("A number is not finite.", "Write a number of ordinary size.")
         if isinstance(self.value, str) and not self.value.isascii():

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypedDict
 from casewright.errors import InputError
 from casewright.planner.plan import Plan
 from casewright.planner.validate import MAX_STEPS, validate_plan
-from casewright.tools import Toolbox
+from casewright.tools import Toolbox, whole_number
 
 #: A question is something a person typed.
 MAX_QUESTION_CHARACTERS = 8000
@@ -35,8 +35,8 @@ class PlanRequest:
         max_steps: The budget.
 
     Raises:
-        InputError: The question is empty, too long or holds control characters, or the context is
-            no JSON object.
+        InputError: The question is empty, too long or holds control characters, the context is no
+            JSON object, or the history no list of turns.
     """
 
     question: str
@@ -48,6 +48,7 @@ class PlanRequest:
     def __post_init__(self) -> None:
         check_question(self.question)
         check_context(self.context)
+        check_history(self.history)
 
     def validate(self, plan: Plan) -> None:
         """Raise ``PlanError`` where the plan breaks a static check for this request."""
@@ -124,6 +125,21 @@ def check_context(context: Any) -> None:
             'Give one such as {"product_id": "P001"}.'
         )
     try:
-        json.dumps(dict(context), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
+        text = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
+        json.loads(text.encode(), parse_int=whole_number)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"The context is no JSON object: {error}.") from error
+
+
+def check_history(history: Any) -> None:
+    """Raise ``InputError`` where this is no list of earlier turns."""
+    turns = history if isinstance(history, (list, tuple)) else [None]
+    for turn in turns:
+        texts = (
+            [turn.get(name) for name in ("question", "answer")] if isinstance(turn, Mapping) else []
+        )
+        if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+            raise InputError(
+                "The history is no list of turns. Give "
+                '[{"question": "…", "answer": "…"}, …], the earliest first.'
+            )

@@ -6,7 +6,7 @@ from casewright.tools.from_langchain import tool_from_langchain
 from casewright.tools.from_record import tool_from_record
 from casewright.tools.from_store import tool_from_store
 from casewright.tools.parameter import Parameter
-from casewright.tools.results import evidence_text, rows
+from casewright.tools.results import evidence_text, rows, whole_number
 from casewright.tools.source import Source
 from casewright.tools.spec import NO_EVIDENCE, CallContext, ToolExample, ToolSpec
 from casewright.tools.toolbox import Toolbox
@@ -27,4 +27,5 @@ __all__ = [
     "tool_from_langchain",
     "tool_from_record",
     "tool_from_store",
+    "whole_number",
 ]

@@ -31,13 +31,29 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     members = returned if isinstance(returned, (list, tuple)) else [returned]
     made = [_row(tool, member) for member in members]
     try:
-        plain: list[dict[str, Any]] = json.loads(json.dumps(made, allow_nan=False))
+        text = json.dumps(made, allow_nan=False, ensure_ascii=False)
+        # Half a surrogate pair is no text that a checkpointer could keep.
+        plain: list[dict[str, Any]] = json.loads(
+            text.encode("utf-8", "replace"), parse_int=whole_number
+        )
     except (TypeError, ValueError) as error:
         raise ToolError(
             f"Tool {tool.name!r} returned what JSON cannot hold: {error}. "
             "Return text, numbers, lists and mappings."
         ) from error
     return plain
+
+
+def whole_number(digits: str) -> int:
+    """Read a whole number of JSON, of at most 64 bits: checkpointers keep no longer ones.
+
+    Raises:
+        ValueError: It is longer.
+    """
+    value = int(digits) if len(digits) <= 20 else 2**64
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("a whole number has more than 64 bits; write it as text")
+    return value
 
 
 def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:

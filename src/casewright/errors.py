@@ -71,6 +71,12 @@ _SECRET = re.compile(
 
 def told(error: BaseException) -> str:
     """Return what an error of somebody else's code says, in one line, without secrets."""
-    line = " ".join(str(error).split())[:300]
-    line = _SECRET.sub(lambda found: f"{found[1]} ***", line)
+    line = cleaned(str(error))
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
+def cleaned(message: str, limit: int = 500) -> str:
+    """Return a message in one line of bounded length, without secrets."""
+    line = " ".join(message.split())
+    line = _SECRET.sub(lambda found: f"{found[1]} ***", line[: 2 * limit])
+    return line[:limit]

@@ -1,0 +1,109 @@
+"""When the chat model does not answer: the evidence is quoted, in time, and that is said."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage
+
+from casewright.graph import ChatGenerator, GenerationRequest, Generator
+from tests.graph.helpers import (
+    QUESTION,
+    Ask,
+    ScriptedModel,
+    evidence,
+    fresh_process,
+    graph_of,
+    tool,
+)
+
+
+def broken(messages: list[BaseMessage]) -> str:
+    raise ConnectionError("lost with token=sk-abcdefgh1234")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [(broken, "ConnectionError: lost"), ("  \n", "empty")],
+    ids=["fails", "empty"],
+)
+def test_a_model_without_an_answer_is_replaced_by_quotations_and_that_is_said(
+    ask: Ask, script: Any, why: str
+) -> None:
+    generator = ChatGenerator(ScriptedModel(script=script))
+    answer = ask(graph_of([tool("t", lambda g, c: ["one", "two"])], "s1 = t()", generator))
+    first, *quoted = answer.text.splitlines()
+    assert first.startswith("The model chat:ScriptedModel could not word the answer (")
+    assert why in first
+    assert "abcdefgh1234" not in answer.text
+    assert quoted[1:] == ["- one [E1]", "- two [E2]"]
+    assert answer.citations == ["E1", "E2"]
+    assert answer.generator == "extractive (after chat:ScriptedModel failed)"
+
+
+HANGS = """
+import asyncio, sys, threading, time
+from casewright.graph import Answer, ChatGenerator
+from tests.graph.helpers import QUESTION, ScriptedModel, graph_of, tool
+
+def hangs(messages):
+    threading.Event().wait()
+
+generator = ChatGenerator(ScriptedModel(script=hangs), seconds=0.3)
+graph = graph_of([tool("t", lambda g, c: "one")], "s1 = t()", generator)
+asked = {"question": QUESTION}
+
+async def awaited():
+    began = time.perf_counter()
+    state = await graph.ainvoke(asked)
+    return state, time.perf_counter() - began
+
+if sys.argv[1] == "sync":
+    began = time.perf_counter()
+    state, took = graph.invoke(asked), time.perf_counter() - began
+    print(took < 1.5, "0.3 s" in state["answer"]["text"], state["answer"]["citations"])
+else:
+    async def main():
+        state, took = await awaited()
+        print(took < 1.5, "0.3 s" in state["answer"]["text"], state["answer"]["citations"])
+        sys.stdout.flush()
+    asyncio.run(main())
+"""
+
+
+def test_a_hanging_model_holds_neither_the_answer_nor_the_process(ask: Ask) -> None:
+    ended = fresh_process(HANGS, ask.mode, seconds=8)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "True True ['E1']"
+
+
+def test_a_model_that_awaits_for_ever_is_cancelled_at_the_deadline() -> None:
+    class Awaits(ScriptedModel):
+        async def _agenerate(self, *args: Any, **more: Any) -> Any:
+            await asyncio.sleep(60)
+
+    request = GenerationRequest(QUESTION, [evidence(1, "one")])
+    generator: Generator = ChatGenerator(Awaits(script=""), seconds=0.2)
+    began = time.perf_counter()
+    made = asyncio.run(generator.agenerate(request))
+    assert time.perf_counter() - began < 1.0
+    assert "it gave no answer within 0.2 s" in made.text
+    assert "- one [E1]" in made.text
+
+
+def test_a_slow_model_does_not_block_the_event_loop() -> None:
+    release = threading.Event()
+
+    async def both() -> None:
+        generator = ChatGenerator(ScriptedModel(script=lambda m: str(release.wait(5))))
+        running = asyncio.ensure_future(generator.agenerate(GenerationRequest(QUESTION, [])))
+        await asyncio.sleep(0.05)
+        assert not running.done()
+        release.set()
+        assert (await running).text == "True", "the loop stood still until the model gave up"
+
+    asyncio.run(both())

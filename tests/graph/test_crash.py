@@ -1,0 +1,154 @@
+"""SIGKILL in the middle of a plan: a fresh process goes on and repeats nothing that is finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from tests.graph.crash_worker import CONFIG, DIE_AT, dag_of, right_values
+from tests.graph.helpers import started
+
+PLANS = 20
+WORKER = [sys.executable, "-m", "tests.graph.crash_worker"]
+
+
+def calls(folder: Path, seed: int) -> list[dict[str, Any]]:
+    log = folder / f"{seed}.log"
+    if not log.exists():
+        return []
+    return [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+
+
+def kill_one(mode: str, folder: Path, seed: int) -> None:
+    """Kill the plan's process at a random moment after its first call."""
+    after = random.Random(seed * 7 + len(mode)).uniform(0.1, 0.95) * dag_of(seed).critical_path()
+    deadline = time.monotonic() + 30
+    while not calls(folder, seed):
+        assert time.monotonic() < deadline, "the plan never started"
+        time.sleep(0.005)
+    time.sleep(after)
+    if not (folder / f"{seed}.json").exists():
+        os.kill(calls(folder, seed)[0]["pid"], signal.SIGKILL)
+
+
+def run_and_kill(mode: str, folder: Path, seeds: Sequence[int]) -> None:
+    """Start the plans, each in its own process, and kill each of those."""
+    command = [*WORKER, "run", mode, str(folder), *map(str, seeds)]
+    with (
+        started(command, subprocess.DEVNULL, subprocess.DEVNULL, {}) as processes,
+        ThreadPoolExecutor(len(seeds)) as pool,
+    ):
+        list(pool.map(lambda seed: kill_one(mode, folder, seed), seeds))
+        assert processes.wait(30) == 0
+
+
+def run_until_call(call: int, order: str, mode: str, folder: Path, *seeds: int) -> None:
+    """Run each plan in a process that kills itself as soon as so many calls have begun."""
+    command = [*WORKER, order, mode, str(folder), *map(str, seeds)]
+    dies = {DIE_AT: str(call)}
+    with started(command, subprocess.DEVNULL, subprocess.DEVNULL, dies) as processes:
+        assert processes.wait(30) == 0
+
+
+def resume(mode: str, folder: Path, *seeds: int) -> dict[int, list[dict[str, Any]]]:
+    """Go on with the plans, each in a fresh process; returns their outcomes."""
+    ended = subprocess.run(
+        [*WORKER, "resume", mode, str(folder), *map(str, seeds)],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    return {seed: json.loads((folder / f"{seed}.json").read_text()) for seed in seeds}
+
+
+def saved(folder: Path, seed: int) -> tuple[dict[str, Any], set[str]]:
+    """What the checkpointer holds: the state, and the steps whose results are acknowledged."""
+    with SqliteSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
+        found = saver.get_tuple(CONFIG)
+    if found is None:
+        return {}, set()
+    state = found.checkpoint["channel_values"]
+    writes = found.pending_writes or []
+    finished = {
+        outcome["step"]
+        for _, channel, value in writes
+        for outcome in (
+            [value] if channel == "__return__" else value if channel == "outcomes" else []
+        )
+    }
+    return state, finished | {outcome["step"] for outcome in state.get("outcomes", ())}
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_fresh_process_repeats_no_acknowledged_step_and_mixes_up_no_results(
+    mode: str, tmp_path: Path
+) -> None:
+    seeds = range(PLANS)
+    run_and_kill(mode, tmp_path, seeds)
+    before = {seed: calls(tmp_path, seed) for seed in seeds}
+    acknowledged = {seed: saved(tmp_path, seed) for seed in seeds}
+    outcomes = resume(mode, tmp_path, *seeds)
+    killed_midway = 0
+    for seed in seeds:
+        state, finished = acknowledged[seed]
+        again = calls(tmp_path, seed)[len(before[seed]) :]
+        assert {call["pid"] for call in again}.isdisjoint(call["pid"] for call in before[seed])
+        repeated = {call["step"] for call in again}
+        assert not repeated & finished, f"plan {seed}: acknowledged steps were called again"
+        steps = outcomes[seed]
+        size = len(dag_of(seed).seconds)
+        assert [step["step"] for step in steps] == [f"s{n}" for n in range(1, size + 1)]
+        assert [step["status"] for step in steps] == ["done"] * size
+        assert [step["rows"][0]["value"] for step in steps] == right_values(dag_of(seed))
+        assert repeated | {call["step"] for call in before[seed]} == {s["step"] for s in steps}
+        assert len(again) == len(repeated), "one resumption calls a step once"
+        if "run_id" in state:
+            keys = {(call["step"], call["key"]) for call in before[seed] + again}
+            assert len(keys) == size, f"plan {seed}: the call keys changed"
+        killed_midway += 0 < len(finished) < size
+    assert killed_midway >= PLANS // 3, "the kills missed the middle of the plans"
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_run_killed_again_and_again_ends_with_every_step_s_own_result(
+    mode: str, tmp_path: Path
+) -> None:
+    seed = 104
+    size = len(dag_of(seed).seconds)
+    for call, order in ((3, "run"), (5, "resume"), (7, "resume")):
+        run_until_call(call, order, mode, tmp_path, seed)
+    _, finished = saved(tmp_path, seed)
+    before = len(calls(tmp_path, seed))
+    steps = resume(mode, tmp_path, seed)[seed]
+    assert [step["rows"][0]["value"] for step in steps] == right_values(dag_of(seed))
+    assert not finished & {call["step"] for call in calls(tmp_path, seed)[before:]}
+    assert len({call["pid"] for call in calls(tmp_path, seed)}) >= 3
+    assert {call["step"] for call in calls(tmp_path, seed)} == {f"s{n + 1}" for n in range(size)}
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_step_keeps_its_call_key_though_the_process_dies_at_the_first_call(
+    mode: str, tmp_path: Path
+) -> None:
+    seeds = range(6)
+    run_until_call(1, "run", mode, tmp_path, *seeds)
+    begun = [seed for seed in seeds if saved(tmp_path, seed)[0]]
+    assert begun, "no run had its input saved"
+    resume(mode, tmp_path, *begun)
+    for seed in begun:
+        first = calls(tmp_path, seed)[0]
+        again = [call for call in calls(tmp_path, seed) if call["step"] == first["step"]]
+        assert {call["key"] for call in again} == {first["key"]}

@@ -1,0 +1,142 @@
+"""The compiled graph inside somebody else's graph."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from casewright.graph import RunContext
+from casewright.tools import CallContext
+from tests.graph.helpers import QUESTION, Given, graph_of, tool
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+
+
+class Parent(TypedDict, total=False):
+    asked: str
+    reply: str
+    steps: int
+
+
+class OtherContext(TypedDict, total=False):
+    tenant: str
+
+
+def parent_of(graph: Any, context_schema: Any = None) -> Any:
+    """A parent with other keys, which hands on nothing but the question."""
+
+    def blocking(state: Parent) -> Parent:
+        answer = graph.invoke({"question": state["asked"]})["answer"]
+        return {"reply": answer["text"], "steps": len(answer["steps"])}
+
+    async def awaiting(state: Parent) -> Parent:
+        answer = (await graph.ainvoke({"question": state["asked"]}))["answer"]
+        return {"reply": answer["text"], "steps": len(answer["steps"])}
+
+    builder: Any = StateGraph(Parent, context_schema=context_schema)
+    builder.add_node("look_up", RunnableLambda(blocking, awaiting))
+    builder.add_edge(START, "look_up")
+    builder.add_edge("look_up", END)
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+def run(mode: str, graph: Any, given: Any, **more: Any) -> Any:
+    if mode == "sync":
+        return graph.invoke(given, CONFIG, **more)
+    return asyncio.run(graph.ainvoke(given, CONFIG, **more))
+
+
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+FIND = tool("find", lambda given, context: f"found by {context.scope.get('customer', 'nobody')}")
+
+
+def test_no_checkpointer_is_compiled_in() -> None:
+    assert graph_of([FIND], "s1 = find()").checkpointer is None
+
+
+@MODES
+def test_a_parent_with_other_keys_gets_the_answer_through_a_wrapper(mode: str) -> None:
+    parent = parent_of(graph_of([FIND], "s1 = find()\ns2 = find(a=s1.value)"))
+    state = run(mode, parent, {"asked": QUESTION})
+    assert "found by nobody" in state["reply"]
+    assert state["steps"] == 2
+    assert set(parent.get_state(CONFIG).values) == {"asked", "reply", "steps"}
+
+
+@MODES
+def test_the_parent_s_run_context_reaches_the_tools(mode: str) -> None:
+    parent = parent_of(graph_of([FIND], "s1 = find()"), RunContext)
+    state = run(mode, parent, {"asked": QUESTION}, context=RunContext(scope={"customer": "C1"}))
+    assert "found by C1" in state["reply"]
+
+
+@MODES
+def test_a_parent_s_own_kind_of_context_is_not_taken_for_ours(mode: str) -> None:
+    parent = parent_of(graph_of([FIND], "s1 = find()"), OtherContext)
+    state = run(mode, parent, {"asked": QUESTION}, context={"tenant": "T1"})
+    assert "found by nobody" in state["reply"]
+
+
+@MODES
+def test_the_parent_s_checkpointer_keeps_finished_steps_over_a_pause(mode: str) -> None:
+    called: Counter[str] = Counter()
+
+    def counted(given: Given, context: CallContext) -> str:
+        called[context.step] += 1
+        return f"value of {context.step}"
+
+    def asks(given: Given, context: CallContext) -> str:
+        return f"the user says {interrupt('which one?')}"
+
+    plan = "s1 = counted()\ns2 = counted()\ns3 = asks(a=s1.value)\ns4 = counted(a=s3.value)"
+    parent = parent_of(graph_of([tool("counted", counted), tool("asks", asks)], plan))
+    paused = run(mode, parent, {"asked": QUESTION})
+    assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
+    assert len({pause.id for pause in paused["__interrupt__"]}) == 1
+    assert called == {"s1": 1, "s2": 1}
+    state = run(mode, parent, Command(resume="the red one"))
+    assert state["steps"] == 4
+    assert "the user says the red one" in state["reply"]
+    assert called == {"s1": 1, "s2": 1, "s4": 1}
+
+
+@MODES
+def test_a_pause_inside_is_shown_to_the_parent_s_caller_once(mode: str) -> None:
+    asks = tool("asks", lambda given, context: str(interrupt("which one?")))
+    parent = parent_of(graph_of([asks, FIND], "s1 = asks()\ns2 = find(a=s1.value)"))
+    paused = run(mode, parent, {"asked": QUESTION})
+    assert [pause.value for pause in paused["__interrupt__"]] == ["which one?"]
+
+
+@MODES
+def test_the_parent_s_stream_shows_the_events_from_inside(mode: str) -> None:
+    parent = parent_of(graph_of([FIND], "s1 = find()"))
+    given, how = {"asked": QUESTION}, {"stream_mode": "custom", "subgraphs": True}
+
+    async def collect() -> list[Any]:
+        return [event async for event in parent.astream(given, CONFIG, **how)]
+
+    events = list(parent.stream(given, CONFIG, **how)) if mode == "sync" else asyncio.run(collect())
+    kinds = [event["event"] for _, event in events]
+    assert kinds == ["plan", "step_started", "step_ended", "answer"]
+
+
+@MODES
+def test_as_a_node_of_a_parent_with_the_same_keys_it_needs_no_wrapper(mode: str) -> None:
+    class Shared(TypedDict, total=False):
+        question: str
+        answer: dict[str, Any]
+
+    builder: Any = StateGraph(Shared)
+    builder.add_node("casewright", graph_of([FIND], "s1 = find()\ns2 = find(a=s1.value)"))
+    builder.add_edge(START, "casewright")
+    state = run(mode, builder.compile(checkpointer=InMemorySaver()), {"question": QUESTION})
+    assert [step["status"] for step in state["answer"]["steps"]] == ["done", "done"]

@@ -1,0 +1,112 @@
+"""The generator without a language model: quotations, and what they cite."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from casewright.graph import ExtractiveGenerator, GenerationRequest
+from tests.graph.helpers import QUESTION, Ask, evidence, graph_of, tool
+from tests.support.encoders import HashingEncoder
+
+SAYS_SO = "No language model is set up, so this answer quotes what was found."
+LONG = " ".join(f"Sentence {n} is about the weather on day {n}." for n in range(40))
+
+
+def generated(request: GenerationRequest, **more: Any) -> str:
+    return ExtractiveGenerator(**more).generate(request).text
+
+
+def test_it_says_that_it_quotes_and_quotes_with_the_id_of_the_evidence() -> None:
+    text = generated(GenerationRequest(QUESTION, [evidence(1, "8 GB"), evidence(2, "16 GB")]))
+    assert text.splitlines() == [SAYS_SO, "- 8 GB [E1]", "- 16 GB [E2]"]
+
+
+def test_blocking_and_awaited_texts_are_the_same() -> None:
+    request = GenerationRequest(QUESTION, [evidence(1, LONG)], ["s2 (find) failed."])
+    generator = ExtractiveGenerator()
+    assert asyncio.run(generator.agenerate(request)) == generator.generate(request)
+
+
+@pytest.mark.parametrize("encoder", [None, HashingEncoder(4096)], ids=["no encoder", "encoder"])
+def test_long_evidence_is_cut_to_whole_sentences_of_it(encoder: Any) -> None:
+    asked = GenerationRequest("what about the weather on day 31", [evidence(1, LONG)])
+    line = generated(asked, encoder=encoder).splitlines()[1]
+    quoted = line.removeprefix("- ").removesuffix(" [E1]").split(" … ")
+    assert 1 <= len(quoted) <= 4
+    assert all(sentence in LONG and sentence.endswith(".") for sentence in quoted)
+
+
+def test_an_encoder_picks_the_sentences_nearest_to_the_question() -> None:
+    text = LONG + " Umbrellas cost nine euros."
+    asked = GenerationRequest("umbrellas cost how many euros?", [evidence(1, text)])
+    assert "Umbrellas cost nine euros." in generated(asked, encoder=HashingEncoder(4096))
+    assert "Umbrellas" not in generated(asked)
+
+
+def test_at_most_three_results_of_a_step_are_quoted() -> None:
+    items = [evidence(n, f"fact {n}") for n in range(1, 6)]
+    items.append(evidence(6, "fact 6", step="s2"))
+    text = generated(GenerationRequest(QUESTION, items))
+    assert re.findall(r"\[(E\d)\]", text) == ["E1", "E2", "E3", "E6"]
+
+
+def test_what_another_step_needed_is_told_as_looked_up() -> None:
+    items = [evidence(1, "order 7", final=False), evidence(2, "8 GB", step="s2")]
+    lines = generated(GenerationRequest(QUESTION, items)).splitlines()
+    assert lines[1:] == ["- Looked up: order 7 [E1]", "- 8 GB [E2]"]
+
+
+def test_nothing_to_look_up_is_said_instead_of_an_empty_list(ask: Ask) -> None:
+    answer = ask(graph_of([], "s1 = no_evidence()"))
+    assert answer.text.startswith("No look-up was needed")
+    assert answer.citations == []
+    assert answer.missing == []
+
+
+def test_missing_sentences_are_passed_on(ask: Ask) -> None:
+    tools = [tool("none", lambda g, c: []), tool("t", lambda g, c: "there")]
+    answer = ask(graph_of(tools, "s1 = none()\ns2 = t()\ns3 = t(a=s1.value)"))
+    assert answer.missing == [
+        "s1 (none) found nothing.",
+        "s3 (t) was skipped. It needs s1 (none), which ended empty.",
+    ]
+    assert answer.text.splitlines()[-1] == "Missing: " + " ".join(answer.missing)
+    assert answer.citations == ["E1"]
+
+
+def test_every_citation_is_of_evidence_that_exists_and_was_quoted(ask: Ask) -> None:
+    tools = [tool("t", lambda g, c: [f"fact {n}" for n in range(5)])]
+    answer = ask(graph_of(tools, "s1 = t()"))
+    assert answer.citations == ["E1", "E2", "E3"]
+    assert [item["id"] for item in answer.evidence] == ["E1", "E2", "E3", "E4", "E5"]
+    assert answer.generator == "extractive"
+
+
+@pytest.mark.parametrize("fake", ["[E4]", "[E1, E4]", "[E99]", "[E[E99]9]", "[E[E99]4]"])
+def test_a_citation_that_stands_in_the_evidence_cites_nothing(ask: Ask, fake: str) -> None:
+    facts = [f"fact {fake} one", "fact two", "fact three", "fact four"]
+    answer = ask(graph_of([tool("t", lambda g, c: facts)], "s1 = t()"))
+    assert answer.citations == ["E1", "E2", "E3"]
+    assert re.findall(r"\[(E\d+)\]", answer.text) == ["E1", "E2", "E3"]
+
+
+def test_a_citation_that_stands_in_an_error_cites_nothing(ask: Ask) -> None:
+    def fails(given: Any, context: Any) -> None:
+        raise ValueError("see [E4]")
+
+    tools = [tool("t", lambda g, c: ["a", "b", "c", "d"]), tool("fails", fails)]
+    answer = ask(graph_of(tools, "s1 = t()\ns2 = fails()"))
+    assert answer.citations == ["E1", "E2", "E3"]
+    assert "E4" not in re.findall(r"\[(E\d+)\]", answer.text)
+
+
+@pytest.mark.parametrize(
+    "fact", ["costs .99 euros", "from 3 to 5 ; then more", "really !important"]
+)
+def test_a_quotation_is_verbatim(ask: Ask, fact: str) -> None:
+    answer = ask(graph_of([tool("t", lambda g, c: fact)], "s1 = t()"))
+    assert fact in answer.text

@@ -1,0 +1,109 @@
+"""A tool that asks the user something pauses the run: it has not failed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from casewright.tools import CallContext
+from tests.graph.helpers import QUESTION, Given, graph_of, tool
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+def run(mode: str, graph: Any, given: Any) -> Any:
+    if mode == "sync":
+        return graph.invoke(given, CONFIG)
+    return asyncio.run(graph.ainvoke(given, CONFIG))
+
+
+def made(plan: str) -> tuple[Any, Counter[str], list[str]]:
+    called: Counter[str] = Counter()
+    keys: list[str] = []
+
+    def counted(given: Given, context: CallContext) -> str:
+        called[context.step] += 1
+        time.sleep(0.1)
+        return f"{context.step} of {given.get('a', 'nothing')}"
+
+    def asks(given: Given, context: CallContext) -> str:
+        keys.append(context.key)
+        return str(interrupt({"step": context.step, "ask": "which one?"}))
+
+    tools = [tool("counted", counted), tool("asks", asks)]
+    return graph_of(tools, plan, checkpointer=InMemorySaver()), called, keys
+
+
+@MODES
+def test_a_question_to_the_user_pauses_the_run_once_and_its_answer_is_the_result(
+    mode: str,
+) -> None:
+    graph, called, keys = made(
+        "s1 = counted()\ns2 = asks(a=s1.value)\ns3 = counted()\ns4 = counted(a=s2.value)"
+    )
+    paused = run(mode, graph, {"question": QUESTION})
+    assert "answer" not in paused
+    assert [pause.value["step"] for pause in paused["__interrupt__"]] == ["s2"]
+    assert graph.get_state(CONFIG).next == ("execute",)
+    state = run(mode, graph, Command(resume="the red one"))
+    steps = {step["step"]: step for step in state["answer"]["steps"]}
+    assert [step["status"] for step in steps.values()] == ["done"] * 4
+    assert steps["s2"]["rows"] == [{"value": "the red one"}]
+    assert steps["s4"]["rows"] == [{"value": "s4 of the red one"}]
+    assert called == {"s1": 1, "s3": 1, "s4": 1}, "finished steps were called again"
+    assert len(keys) == 2
+    assert len(set(keys)) == 1, "the call key changed over the pause"
+
+
+@MODES
+def test_steps_that_do_not_wait_for_the_user_finish_before_the_pause(mode: str) -> None:
+    graph, called, _ = made("s1 = asks()\ns2 = counted()\ns3 = counted(a=s2.value)")
+    run(mode, graph, {"question": QUESTION})
+    run(mode, graph, Command(resume="blue"))
+    assert called == {"s2": 1, "s3": 1}
+
+
+@MODES
+def test_two_questions_to_the_user_can_be_answered_one_after_the_other(mode: str) -> None:
+    graph, _, _ = made("s1 = asks()\ns2 = asks()\ns3 = counted(a=s1.value, b=s2.value)")
+    state = run(mode, graph, {"question": QUESTION})
+    asked = []
+    while "answer" not in state:
+        pause = state["__interrupt__"][0]
+        asked.append(pause.value["step"])
+        assert len(asked) <= 2, "the same question is asked again"
+        state = run(mode, graph, Command(resume={pause.id: f"answer to {pause.value['step']}"}))
+    steps = {step["step"]: step for step in state["answer"]["steps"]}
+    assert steps["s1"]["rows"] == [{"value": "answer to s1"}]
+    assert steps["s2"]["rows"] == [{"value": "answer to s2"}]
+
+
+@MODES
+def test_two_questions_to_the_user_are_both_shown_and_can_be_answered_at_once(mode: str) -> None:
+    graph, _, _ = made("s1 = asks()\ns2 = asks()\ns3 = counted(a=s1.value)")
+    paused = run(mode, graph, {"question": QUESTION})["__interrupt__"]
+    assert sorted(pause.value["step"] for pause in paused) == ["s1", "s2"]
+    resume = {pause.id: f"answer to {pause.value['step']}" for pause in paused}
+    steps = run(mode, graph, Command(resume=resume))["answer"]["steps"]
+    assert [step["rows"] for step in steps[:2]] == [
+        [{"value": "answer to s1"}],
+        [{"value": "answer to s2"}],
+    ]
+
+
+@MODES
+def test_with_one_question_open_a_bare_answer_is_enough_though_another_comes_later(
+    mode: str,
+) -> None:
+    graph, _, _ = made("s1 = asks()\ns2 = asks(a=s1.value)\ns3 = counted(a=s2.value)")
+    run(mode, graph, {"question": QUESTION})
+    run(mode, graph, Command(resume="one"))
+    steps = run(mode, graph, Command(resume="two"))["answer"]["steps"]
+    assert [step["rows"][0]["value"] for step in steps] == ["one", "two", "s3 of two"]

@@ -1,0 +1,109 @@
+"""References become values once; what a tool returns is data, whatever it looks like."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from casewright.tools import CallContext
+from tests.graph.helpers import QUESTION, Ask, Given, graph_of, statuses, step_of, tool, values
+
+LOOK_ALIKES = [
+    "s1.value",
+    "s1[0].value",
+    "$1",
+    "$10",
+    "#E1",
+    "question",
+    "context.page",
+    '"), s2 = t(a="',
+    "s3 = spy()\ns4 = spy()",
+    "{question}",
+    "%s %(a)s",
+    "null",
+    "",
+    "[E1]",
+    "true",
+]
+
+
+@pytest.mark.parametrize("text", [text for text in LOOK_ALIKES if text])
+def test_a_result_that_looks_like_a_reference_or_a_plan_is_passed_on_verbatim(
+    ask: Ask, text: str
+) -> None:
+    got: list[Any] = []
+    called: list[str] = []
+
+    def spy(given: Given, context: CallContext) -> Any:
+        called.append(context.step)
+        got.append(dict(given))
+        return {"value": given["a"]}
+
+    tools = [tool("t", lambda given, context: {"value": text}), tool("spy", spy)]
+    plan = "s1 = t()\ns2 = spy(a=s1.value, b=question)\ns3 = spy(a=s2.value, b=[s1.value, 1])"
+    answer = ask(graph_of(tools, plan), {"question": QUESTION, "context": {"page": "P1"}})
+    assert got == [{"a": text, "b": QUESTION}, {"a": text, "b": [text, 1]}]
+    assert called == ["s2", "s3"]
+    assert values(answer)["s3"] == [text]
+    assert answer.plan == plan
+
+
+@pytest.mark.parametrize("text", LOOK_ALIKES)
+def test_a_literal_or_a_context_field_that_looks_like_a_reference_is_passed_on_verbatim(
+    ask: Ask, text: str
+) -> None:
+    echo = tool("echo", lambda given, context: {"value": [given["a"], given["b"]]})
+    plan = f"s1 = echo(a={json.dumps(text)}, b=context.page)"
+    answer = ask(graph_of([echo], plan), {"question": QUESTION, "context": {"page": text}})
+    assert values(answer)["s1"] == [[text, text]]
+
+
+def test_values_keep_their_types(ask: Ask) -> None:
+    row = {"value": {"deep": [1, 2.5, True, None, "x"]}}
+    tools = [tool("t", lambda g, c: row), tool("echo", lambda g, c: {"value": dict(g)})]
+    plan = 's1 = t()\ns2 = echo(a=s1.value, b=[1, 1.5, true, "1"], c=false)'
+    answer = ask(graph_of(tools, plan))
+    assert values(answer)["s2"] == [{"a": row["value"], "b": [1, 1.5, True, "1"], "c": False}]
+    assert step_of(answer, "s2")["arguments"] == values(answer)["s2"][0]
+
+
+@pytest.mark.parametrize("value", [0, False, "", []])
+def test_a_false_or_empty_field_is_a_value_and_not_missing(ask: Ask, value: Any) -> None:
+    tools = [
+        tool("t", lambda g, c: {"value": value}),
+        tool("echo", lambda g, c: {"value": [g["a"]]}),
+    ]
+    answer = ask(graph_of(tools, "s1 = t()\ns2 = echo(a=s1.value)"))
+    assert statuses(answer) == {"s1": "done", "s2": "done"}
+    assert values(answer)["s2"] == [[value]]
+
+
+def test_an_index_takes_that_result_and_one_too_many_skips_the_step(ask: Ask) -> None:
+    tools = [tool("t", lambda g, c: ["a", "b"]), tool("echo", lambda g, c: {"value": g["a"]})]
+    plan = "s1 = t()\ns2 = echo(a=s1[1].value)\ns3 = echo(a=s1[2].value)"
+    answer = ask(graph_of(tools, plan))
+    assert values(answer)["s2"] == ["b"]
+    assert statuses(answer)["s3"] == "skipped"
+    assert step_of(answer, "s3")["error"] == "It needs result 2 of s1 (t), which returned 2."
+
+
+def test_no_error_of_a_tool_becomes_data_for_another_step(ask: Ask) -> None:
+    got: list[Any] = []
+
+    def fails(given: Given, context: CallContext) -> None:
+        raise ValueError("secret internals")
+
+    tools = [tool("fails", fails), tool("spy", lambda g, c: got.append(dict(g)))]
+    answer = ask(graph_of(tools, "s1 = fails()\ns2 = spy(a=s1.value)\ns3 = spy(a=[1, s1.value])"))
+    assert statuses(answer) == {"s1": "failed", "s2": "skipped", "s3": "skipped"}
+    assert got == []
+    assert step_of(answer, "s2")["error"] == "It needs s1 (fails), which ended failed."
+
+
+def test_of_a_step_that_others_needed_only_what_they_used_is_evidence(ask: Ask) -> None:
+    tools = [tool("t", lambda g, c: ["a", "b", "c"]), tool("echo", lambda g, c: {"value": g["a"]})]
+    answer = ask(graph_of(tools, "s1 = t()\ns2 = echo(a=s1[1].value)"))
+    kept = [(item["id"], item["step"], item["text"], item["final"]) for item in answer.evidence]
+    assert kept == [("E1", "s1", "b", False), ("E2", "s2", "b", True)]

@@ -1,0 +1,146 @@
+"""When steps run: as soon as they can, and never more at once than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from casewright.bench.dags import FixedPlanner, random_dag, work_toolbox
+from casewright.graph import Limits, build_graph
+from casewright.tools import CallContext
+from tests.graph.helpers import Ask, Given, graph_of, statuses, step_of, tool, values
+
+
+def test_a_step_starts_when_its_inputs_are_there_while_an_unrelated_step_still_runs(
+    ask: Ask,
+) -> None:
+    third_ran = threading.Event()
+
+    def slow(given: Given, context: CallContext) -> str:
+        return "overtaken" if third_ran.wait(8) else "a barrier held the others back"
+
+    def quick(given: Given, context: CallContext) -> str:
+        if context.step == "s4":
+            third_ran.set()
+        return f"{context.step} after {given.get('a')}"
+
+    plan = "s1 = slow()\ns2 = quick()\ns3 = quick(a=s2.value)\ns4 = quick(a=s3.value)"
+    answer = ask(graph_of([tool("slow", slow), tool("quick", quick)], plan))
+    assert values(answer)["s1"] == ["overtaken"]
+    assert values(answer)["s4"] == ["s4 after s3 after s2 after None"]
+
+
+def test_wall_time_is_close_to_the_critical_path(ask: Ask) -> None:
+    rng = random.Random(5)
+    over = []
+    for _ in range(5):
+        dag = random_dag(rng, shortest=0.1, longest=0.3)
+        limits = Limits(concurrency=12)
+        graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
+        began = time.perf_counter()
+        answer = ask(graph)
+        over.append((time.perf_counter() - began) / dag.critical_path())
+        assert set(statuses(answer).values()) == {"done"}
+    assert min(over) >= 0.99
+    assert sorted(over)[2] < 1.25, over
+
+
+class Counter:
+    """How many calls run at the same time."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.calls = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        with self._lock:
+            self.now += 1
+            self.calls += 1
+            self.most = max(self.most, self.now)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.now -= 1
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["blocking tool", "async tool"])
+@pytest.mark.parametrize("cap", [1, 3, 12])
+def test_no_more_steps_run_at_once_than_the_cap_and_so_many_do(
+    ask: Ask, cap: int, native: bool
+) -> None:
+    counter = Counter()
+
+    def work(given: Given, context: CallContext) -> str:
+        with counter.counted():
+            time.sleep(0.06)
+        return context.step
+
+    async def awork(given: Given, context: CallContext) -> str:
+        with counter.counted():
+            await asyncio.sleep(0.06)
+        return context.step
+
+    plan = "\n".join(f"s{n} = work()" for n in range(1, 13))
+    both: Any = awork if native else None
+    answer = ask(graph_of([tool("work", work, both)], plan, concurrency=cap))
+    assert set(statuses(answer).values()) == {"done"}
+    assert counter.calls == 12
+    assert counter.most == cap
+
+
+def test_a_langgraph_config_does_not_lift_the_cap(ask: Ask) -> None:
+    counter = Counter()
+
+    def work(given: Given, context: CallContext) -> str:
+        with counter.counted():
+            time.sleep(0.05)
+        return context.step
+
+    plan = "\n".join(f"s{n} = work()" for n in range(1, 9))
+    config = {"max_concurrency": 40, "configurable": {"max_concurrency": 40}}
+    ask(graph_of([tool("work", work)], plan, concurrency=2), config=config)
+    assert counter.most == 2
+
+
+def test_waiting_for_inputs_or_for_a_place_costs_a_step_none_of_its_time(ask: Ask) -> None:
+    def work(given: Given, context: CallContext) -> str:
+        time.sleep(0.3)
+        return context.step
+
+    plan = "s1 = work()\ns2 = work(a=s1.value)\ns3 = work(a=s2.value)\ns4 = work()"
+    answer = ask(graph_of([tool("work", work)], plan, concurrency=1, step_seconds=0.8))
+    assert set(statuses(answer).values()) == {"done"}
+    for step in answer.steps:
+        assert 280 < step["milliseconds"] < 800
+    assert step_of(answer, "s3")["started"] > 550
+
+
+def test_a_step_that_timed_out_gives_its_place_back(ask: Ask) -> None:
+    release = threading.Event()
+
+    def hang(given: Given, context: CallContext) -> str:
+        release.wait(20)
+        return "late"
+
+    tools = [tool("hang", hang), tool("quick", lambda given, context: "there")]
+    plan = "s1 = hang()\ns2 = hang()\ns3 = quick()"
+    answer = ask(graph_of(tools, plan, concurrency=1, step_seconds=0.2))
+    release.set()
+    assert statuses(answer) == {"s1": "timed_out", "s2": "timed_out", "s3": "done"}
+
+
+def test_a_plan_with_as_many_steps_as_allowed_all_waiting_on_the_first_ends(ask: Ask) -> None:
+    size = 40
+    lines = ["s1 = work()", *(f"s{n} = work(a=s{n - 1}.value)" for n in range(2, size + 1))]
+    tools = [tool("work", lambda given, context: context.step)]
+    answer = ask(graph_of(tools, "\n".join(lines), steps=size, concurrency=1))
+    assert list(statuses(answer).values()) == ["done"] * size

@@ -1,0 +1,190 @@
+"""What is checkpointed: plain JSON, whatever the tools return."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from pydantic import BaseModel
+
+from casewright.errors import InputError
+from casewright.graph import RunContext
+from casewright.tools import CallContext
+from tests.graph.helpers import (
+    QUESTION,
+    Ask,
+    Blocking,
+    Given,
+    fresh_process,
+    graph_of,
+    statuses,
+    tool,
+    values,
+)
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+
+
+@dataclass
+class Row:
+    value: str
+
+
+class Model(BaseModel):
+    value: str
+
+
+RETURNED: dict[str, Any] = {
+    "text": "plain",
+    "number": 1.5,
+    "mapping": {"value": {"deep": [1, None, True]}},
+    "dataclass": Row("a"),
+    "model": Model(value="b"),
+    "rows": [{"value": "c"}, {"value": "d", "source": "page 3"}],
+    "tuple": ("e", "f"),
+    "unicode": "ünïcödé 日本語 \u2028 \x00",
+    "half a surrogate pair": "broken \ud800 text",
+    "nothing": None,
+    "an object": object(),
+    "not a number": float("nan"),
+    "bytes": b"raw",
+    "a huge number": 2**70,
+}
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with SqliteSaver.from_conn_string(str(tmp_path / "runs.db")) as saver:
+        yield saver
+
+
+@pytest.mark.parametrize("kind", RETURNED)
+def test_the_checkpointed_state_is_plain_json_whatever_a_tool_returns(
+    sqlite: SqliteSaver, kind: str
+) -> None:
+    tools = [tool("t", lambda given, context: RETURNED[kind]), tool("u", lambda g, c: g["a"])]
+    graph = graph_of(tools, "s1 = t()\ns2 = u(a=s1.value)", checkpointer=sqlite)
+    answer = Blocking()(graph, config=CONFIG)
+    assert set(statuses(answer)) == {"s1", "s2"}
+    for checkpoint in graph.get_state_history(CONFIG):
+        kept = checkpoint.values
+        assert json.loads(json.dumps(kept)) == kept
+    assert graph.get_state(CONFIG).values["answer"] == answer.to_json()
+
+
+def test_a_number_in_the_context_that_no_checkpointer_can_hold_is_refused_or_kept(
+    sqlite: SqliteSaver,
+) -> None:
+    tools = [tool("t", lambda given, context: {"value": str(given["a"])})]
+    graph = graph_of(tools, "s1 = t(a=context.number)", checkpointer=sqlite)
+    asked = {"question": QUESTION, "context": {"number": 2**70}}
+    try:
+        answer = Blocking()(graph, asked, CONFIG)
+    except InputError:
+        return
+    assert values(answer) == {"s1": [str(2**70)]}
+
+
+def test_state_holds_the_documented_keys_and_nothing_else(ask: Ask) -> None:
+    graph = graph_of([tool("t", lambda g, c: "x")], "s1 = t()", checkpointer=InMemorySaver())
+    asked = {
+        "question": QUESTION,
+        "context": {"page": "P1"},
+        "history": [{"question": "a", "answer": "b"}],
+    }
+    ask(graph, asked, CONFIG)
+    kept = graph.get_state(CONFIG).values
+    documented = {"question", "context", "history", "run_id", "plan", "planning", "outcomes"}
+    assert set(kept) == {*documented, "answer"}
+    assert json.loads(json.dumps(kept)) == kept
+
+
+def test_who_asks_is_never_checkpointed(ask: Ask) -> None:
+    saver = InMemorySaver()
+    graph = graph_of([tool("t", lambda g, c: "x")], "s1 = t()", checkpointer=saver)
+    ask(graph, None, CONFIG, RunContext(scope={"customer": "customer-4711"}))
+    assert "customer-4711" not in repr([*saver.list(CONFIG)])
+    assert QUESTION in repr([*saver.list(CONFIG)])
+
+
+def test_a_tool_that_changes_its_arguments_changes_nobody_s_record(ask: Ask) -> None:
+    def spoils(given: Given, context: CallContext) -> Any:
+        given["a"].append(context.step)
+        return [len(given["a"])]
+
+    tools = [tool("t", lambda g, c: {"value": ["one"]}), tool("spoils", spoils)]
+    plan = "s1 = t()\ns2 = spoils(a=s1.value)\ns3 = spoils(a=s1.value, b=s2.value)"
+    answer = ask(graph_of(tools, plan))
+    assert values(answer) == {"s1": [["one"]], "s2": [2], "s3": [2]}
+    assert answer.steps[1]["arguments"] == {"a": ["one"]}
+    assert answer.steps[2]["arguments"] == {"a": ["one"], "b": 2}
+
+
+def test_a_tool_that_writes_into_its_arguments_leaves_the_state_plain(ask: Ask) -> None:
+    def writes(given: Given, context: CallContext) -> str:
+        given["later"] = object()  # type: ignore[index]
+        return "written"
+
+    answer = ask(graph_of([tool("writes", writes)], "s1 = writes(a=question)"))
+    json.dumps(answer.to_json())
+    assert answer.steps[0]["arguments"] == {"a": QUESTION}
+
+
+STRICT = """
+import asyncio, json, sys
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from casewright.graph import RunContext
+from tests.graph.helpers import QUESTION, graph_of, tool
+
+config = {"configurable": {"thread_id": "one"}}
+asked = {"question": QUESTION, "context": {"page": {"id": "P1", "tags": ["a", 1, None]}},
+         "history": [{"question": "a", "answer": "b"}]}
+tools = [tool("t", lambda g, c: [{"value": g["a"]}, {"value": 2}]), tool("u", lambda g, c: 1 / 0)]
+plan = "s1 = t(a=context.page)\\ns2 = u(a=s1.value)\\ns3 = t(a=s1[1].value)"
+scope = RunContext(scope={"customer": "c"})
+
+async def awaited():
+    async with AsyncSqliteSaver.from_conn_string(sys.argv[2]) as saver:
+        graph = graph_of(tools, plan, checkpointer=saver)
+        answer = (await graph.ainvoke(asked, config, context=scope))["answer"]
+        return answer, (await graph.aget_state(config)).values
+
+def blocking():
+    with SqliteSaver.from_conn_string(sys.argv[2]) as saver:
+        graph = graph_of(tools, plan, checkpointer=saver)
+        answer = graph.invoke(asked, config, context=scope)["answer"]
+        return answer, graph.get_state(config).values
+
+answer, kept = blocking() if sys.argv[1] == "sync" else asyncio.run(awaited())
+assert kept["answer"] == answer
+assert kept["context"] == asked["context"]
+print(json.dumps([step["status"] for step in kept["outcomes"]]))
+"""
+
+
+def test_a_checkpointed_run_works_where_only_plain_types_may_be_read_back(
+    ask: Ask, tmp_path: Path
+) -> None:
+    ended = fresh_process(
+        STRICT, ask.mode, str(tmp_path / "runs.db"), LANGGRAPH_STRICT_MSGPACK="true"
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    assert json.loads(ended.stdout) == ["done", "failed", "done"]
+
+
+def test_a_later_question_of_a_thread_is_a_run_of_its_own(ask: Ask) -> None:
+    tools = [tool("t", lambda given, context: f"{context.question} {given.get('a')}")]
+    graph = graph_of(tools, "s1 = t()", checkpointer=InMemorySaver())
+    first = ask(graph, {"question": "first"}, CONFIG)
+    second = ask(graph, {"question": "second"}, CONFIG)
+    assert values(first) == {"s1": ["first None"]}
+    assert values(second) == {"s1": ["second None"]}
+    assert first.run_id != second.run_id

@@ -1,0 +1,168 @@
+"""A step that takes too long: the run ends in time, with what the others found."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from langgraph.types import RetryPolicy
+
+from casewright.graph import Answer
+from casewright.tools import CallContext
+from tests.graph.helpers import Ask, Given, fresh_process, graph_of, statuses, step_of, tool, values
+
+RELEASE = threading.Event()
+PLAN = """\
+s1 = find()
+s2 = slow()
+s3 = find(a=s1.value)
+s4 = find(a=s2.value)"""
+
+
+def find(given: Given, context: CallContext) -> str:
+    return f"found by {context.step}"
+
+
+def sleeps(given: Given, context: CallContext) -> str:
+    time.sleep(1.2)
+    return "late"
+
+
+def hangs(given: Given, context: CallContext) -> str:
+    RELEASE.wait()
+    return "never"
+
+
+async def awaits(given: Given, context: CallContext) -> str:
+    await asyncio.sleep(60)
+    return "late"
+
+
+async def swallows(given: Given, context: CallContext) -> str:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(1)
+    return "late"
+
+
+@pytest.mark.parametrize(
+    ("run", "run_async"),
+    [(sleeps, None), (hangs, None), (None, awaits), (hangs, awaits), (None, swallows)],
+    ids=["sleeps", "hangs for ever", "async", "both", "swallows its cancellation"],
+)
+def test_a_slow_step_ends_timed_out_in_time_and_the_other_branches_answer(
+    ask: Ask, run: Any, run_async: Any
+) -> None:
+    graph = graph_of([tool("find", find), tool("slow", run, run_async)], PLAN, step_seconds=0.3)
+    began = time.perf_counter()
+    if ask.mode == "async":
+        took, answer = asyncio.run(_timed(graph))
+    else:
+        answer = ask(graph)
+        took = time.perf_counter() - began
+    assert 0.29 < took < 1.0
+    assert statuses(answer) == {"s1": "done", "s2": "timed_out", "s3": "done", "s4": "skipped"}
+    assert values(answer)["s3"] == ["found by s3"]
+    assert [item["text"] for item in answer.evidence] == ["found by s1", "found by s3"]
+    assert "found by s3" in answer.text
+    assert answer.missing == [
+        "s2 (slow) took too long. It took longer than 0.3 s.",
+        "s4 (find) was skipped. It needs s2 (slow), which ended timed_out.",
+    ]
+    assert all(sentence in answer.text for sentence in answer.missing)
+    assert step_of(answer, "s2")["rows"] == []
+
+
+async def _timed(graph: Any) -> tuple[float, Any]:
+    """The run alone: closing an event loop cancels once more what swallowed it."""
+    began = time.perf_counter()
+    state = await graph.ainvoke({"question": "what"})
+    return time.perf_counter() - began, Answer.from_state(state)
+
+
+def test_retries_do_not_add_to_a_step_s_time(ask: Ask) -> None:
+    calls: list[float] = []
+
+    def fails(given: Given, context: CallContext) -> str:
+        calls.append(time.perf_counter())
+        time.sleep(0.15)
+        raise ConnectionError("again")
+
+    policy = RetryPolicy(max_attempts=50, initial_interval=0.01, backoff_factor=1.0)
+    graph = graph_of([tool("fails", fails)], "s1 = fails()", step_seconds=0.5, retry=policy)
+    answer = ask(graph)
+    assert statuses(answer) == {"s1": "timed_out"}
+    assert step_of(answer, "s1")["milliseconds"] < 900
+    time.sleep(0.4)
+    assert len(calls) <= 4, "an abandoned call is not tried again"
+
+
+EXITS = """
+import asyncio, sys, threading, time
+from casewright.graph import Answer
+from tests.graph.helpers import QUESTION, graph_of, statuses, tool
+
+def hangs(given, context):
+    threading.Event().wait()
+
+async def swallows(given, context):
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+async def blocks(given, context):
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        return "cancelled"
+
+run = {"hangs": (hangs, None), "swallows": (None, swallows), "cancels": (None, blocks)}
+slow = tool("slow", *run[sys.argv[2]])
+plan = "s1 = slow()\\ns2 = find()"
+graph = graph_of([slow, tool("find", lambda g, c: "there")], plan, step_seconds=0.3)
+if sys.argv[1] == "sync":
+    state = graph.invoke({"question": QUESTION})
+else:
+    state = asyncio.run(graph.ainvoke({"question": QUESTION}))
+print(statuses(Answer.from_state(state)))
+"""
+
+
+@pytest.mark.parametrize("kind", ["hangs", "cancels", "swallows"])
+def test_a_process_with_a_hanging_tool_exits_after_the_answer(ask: Ask, kind: str) -> None:
+    ended = fresh_process(EXITS, ask.mode, kind, seconds=8)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "{'s1': 'timed_out', 's2': 'done'}"
+
+
+LATE = """
+import asyncio, sys, time
+from casewright.graph import Answer
+from tests.graph.helpers import QUESTION, graph_of, statuses, tool
+
+def late(given, context):
+    time.sleep(0.6)
+    if context.step == "s1":
+        raise OSError("late")
+    return "late"
+
+graph = graph_of([tool("late", late)], "s1 = late()\\ns2 = late()", step_seconds=0.2)
+if sys.argv[1] == "sync":
+    state = graph.invoke({"question": QUESTION})
+else:
+    state = asyncio.run(graph.ainvoke({"question": QUESTION}))
+print(statuses(Answer.from_state(state)))
+time.sleep(0.8)
+"""
+
+
+def test_calls_that_end_after_their_timeout_disturb_nobody(ask: Ask) -> None:
+    ended = fresh_process(LATE, ask.mode)
+    assert ended.stdout.strip() == "{'s1': 'timed_out', 's2': 'timed_out'}"
+    assert ended.stderr == ""
