@@ -150,7 +150,8 @@ def _contained(tool: str) -> Iterator[None]:
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        raise RuntimeError(f"{tool} raised {type(error).__name__}") from error
+        # Not "from error": contextlib would take that for its own conversion of StopIteration.
+        raise RuntimeError(f"{tool} raised {type(error).__name__}") from None
 
 
 async def _let_go(work: asyncio.Future[Any]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -82,7 +82,7 @@ class Execution:
                     k: Outcome.from_json(futures[k - 1].result()) for k in self._needs(number)
                 }
             except GraphInterrupt:
-                return _paused()
+                return _paused([])
             call = self._prepared(number, needed)
             if isinstance(call, Outcome):
                 return self._ended(call)
@@ -94,13 +94,13 @@ class Execution:
         for number in range(1, len(self.plan.steps) + 1):
             futures.append(_task(step, number))
         ended: list[dict[str, Any]] = []
-        interrupted = False
+        asked: list[GraphInterrupt] = []
         for future in futures:
             try:
                 ended.append(future.result())
-            except GraphInterrupt:
-                interrupted = True
-        return _paused() if interrupted else ended
+            except GraphInterrupt as interrupt:
+                asked.append(interrupt)
+        return _paused(asked) if asked else ended
 
     async def arun(self) -> list[dict[str, Any]]:
         """Run every step on the event loop; returns one JSON-plain outcome a step."""
@@ -115,7 +115,7 @@ class Execution:
                     for k in self._needs(number)
                 }
             except GraphInterrupt:
-                return _paused()
+                return _paused([])
             call = self._prepared(number, needed)
             if isinstance(call, Outcome):
                 return self._ended(call)
@@ -127,8 +127,9 @@ class Execution:
         for number in range(1, len(self.plan.steps) + 1):
             futures.append(_task(step, number))
         await asyncio.wait(futures)
-        if any(isinstance(future.exception(), GraphInterrupt) for future in futures):
-            return _paused()
+        ends = [future.exception() for future in futures]
+        if asked := [end for end in ends if isinstance(end, GraphInterrupt)]:
+            return _paused(asked)
         return [future.result() for future in futures]
 
     def _needs(self, number: int) -> list[int]:
@@ -189,9 +190,13 @@ class Execution:
         return outcome.to_json()
 
 
-def _paused() -> NoReturn:
-    """Pause with the step that was interrupted: its interrupt is recorded, this one is empty."""
-    raise GraphInterrupt(())
+def _paused(asked: Sequence[GraphInterrupt]) -> NoReturn:
+    """Pause, asking each question once.
+
+    A step that waits for an interrupted one has no question of its own.
+    """
+    open_questions = {one.id: one for interrupt in asked for one in interrupt.args[0]}
+    raise GraphInterrupt(tuple(open_questions.values()))
 
 
 def _task(step: Callable[[int], Any], number: int) -> Any:

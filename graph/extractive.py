@@ -19,6 +19,7 @@ LONG = 240
 #: Sentences that are kept of long evidence.
 SENTENCES = 2
 
+_CITATION_START = re.compile(r"\[(?=\s*E)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -43,17 +44,16 @@ class ExtractiveGenerator:
             items = list(members)
             if items[0].final:
                 items = items[:QUOTES]
-                lines += [f"- {self._quote(request, item)} [{item.id}]" for item in items]
+                lines += [f"- {_tame(self._quote(request, item))} [{item.id}]" for item in items]
             else:
-                lines += [f"- Looked up: {_short(item)} [{item.id}]" for item in items]
+                lines += [f"- Looked up: {_tame(_short(item))} [{item.id}]" for item in items]
             quoted += [item.id for item in items]
         if not request.evidence and not request.missing:
             lines = [
                 "No look-up was needed for this, and no language model is set up to talk with."
             ]
         if request.missing:
-            lines.append("Missing: " + " ".join(request.missing))
-        # The quoted text may itself look like citations: only what is quoted here is cited.
+            lines.append("Missing: " + _tame(" ".join(request.missing)))
         return Generation("\n".join(lines), generator=self.name, citations=quoted)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
@@ -74,6 +74,11 @@ class ExtractiveGenerator:
             return list(range(min(SENTENCES, len(sentences))))
         vectors = self._encoder.embed([question, *sentences])
         return [int(i) for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[:SENTENCES]]
+
+
+def _tame(text: str) -> str:
+    """Return the text with what looks like a citation in other brackets: it cites nothing."""
+    return _CITATION_START.sub("(", text)
 
 
 def _short(item: Evidence) -> str:

@@ -25,7 +25,11 @@ def test_every_snippet_runs_and_prints(snippet: str, tmp_path: Path) -> None:
 
 def test_own_tools_snippet_answers_from_the_tool_it_declares(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", SNIPPETS[0]], cwd=tmp_path, capture_output=True, text=True, timeout=90
+        [sys.executable, "-c", SNIPPETS[0]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=90,
     )
     assert "61 °C" in run.stdout
 

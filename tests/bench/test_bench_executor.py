@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from casewright.bench.dags import random_dag
+from tests.serve.helpers import Done, result, run
+
+Bench = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("plots") / "executor.svg"
+
+
+@pytest.fixture(scope="module")
+def done(home: Path, picture: Path) -> Done:
+    return run(home, "bench", "executor", "--dags", "3", "--json", "--plot", picture)
+
+
+@pytest.fixture(scope="module")
+def report(done: Done) -> Bench:
+    measured: Bench = result(done)
+    return measured
+
+
+def test_executor_bench_prints_one_object_with_its_five_parts(report: Bench) -> None:
+    assert {"bench", "machine", "settings", "figures", "rows"} <= set(report)
+    assert report["bench"] == "executor"
+    assert report["settings"]["dags"] == 3
+    assert {"langgraph", "qdrant-client"} <= set(report["machine"]["packages"])
+    assert sum(row["plans"] for row in report["rows"]) == 3
+
+
+def test_no_schedule_is_faster_than_the_critical_path(report: Bench) -> None:
+    over_path = {name: v for name, v in report["figures"].items() if "over_critical_path" in name}
+    assert len(over_path) == 4
+    # A clock's grain below 1 is allowed; the steps sleep at least as long as they say.
+    assert all(0.99 < value < 5 for value in over_path.values()), over_path
+
+
+def test_executor_bench_draws_an_svg_where_the_name_says_so(done: Done, picture: Path) -> None:
+    assert done.returncode == 0
+    assert "<svg" in picture.read_text(encoding="utf-8")
+
+
+def test_plans_are_those_of_the_seed(report: Bench) -> None:
+    rng = random.Random(report["settings"]["seed"])
+    drawn = [random_dag(rng) for _ in range(3)]
+    for row in report["rows"]:
+        low, high = map(int, row["steps"].split("–"))
+        paths = [dag.critical_path() for dag in drawn if low <= len(dag.seconds) <= high]
+        assert row["plans"] == len(paths)
+        assert row["critical_path_ms"] == pytest.approx(median(paths) * 1000)
+
+
+def test_bench_for_people_is_a_table_on_stdout(home: Path) -> None:
+    done = run(home, "bench", "executor", "--dags", "1")
+    assert done.returncode == 0
+    assert "ratio_casewright_over_critical_path_p50" in done.stdout
+    assert "casewright_over_path" in done.stdout
+    assert "{" not in done.stdout

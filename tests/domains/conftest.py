@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from casewright.domains import OpenDomain, find_domain
+from casewright.stores import default_encoder
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
+    """The shopping domain, freshly built in a folder of its own."""
+    folder: Path = tmp_path_factory.mktemp("shop")
+    opened = find_domain("shopping").open(folder, default_encoder())
+    yield opened
+    opened.close()

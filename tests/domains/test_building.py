@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from casewright.domains.build import digest, open_built
+from casewright.errors import StoreError
+from casewright.stores import Case
+from tests.stores.helpers import note, note_schema
+from tests.support.encoders import HashingEncoder
+
+
+class Source:
+    """Cases of a small domain, and how often they were asked for."""
+
+    def __init__(self, *questions: str) -> None:
+        self.questions = questions
+        self.made = 0
+
+    def __call__(self) -> Sequence[Case]:
+        self.made += 1
+        return [note(question, metadata={"key": question}) for question in self.questions]
+
+
+def opened(folder: Path, wanted: str, **parts: Source) -> dict[str, set[str]]:
+    """Open a domain, close it, and return the questions that its stores held."""
+    given = {name: (note_schema(name), source) for name, source in parts.items()}
+    stores = open_built(folder, "small", wanted, given)
+    held = {n: {str(c.problem["question"]) for c in store.all()} for n, store in stores.items()}
+    for store in stores.values():
+        store.close()
+    return held
+
+
+def test_stores_are_built_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    first, second = Source("a", "b"), Source("c")
+    for _ in range(3):
+        assert opened(tmp_path, "1", one=first, two=second) == {"one": {"a", "b"}, "two": {"c"}}
+    assert (first.made, second.made) == (1, 1)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("Building the small stores") == 1
+
+
+def test_other_data_is_built_anew_and_nothing_old_stays(tmp_path: Path) -> None:
+    opened(tmp_path, "1", one=Source("a", "b"), two=Source("c"))
+    assert opened(tmp_path, "2", one=Source("b2"), two=Source()) == {"one": {"b2"}, "two": set()}
+    assert opened(tmp_path, "2", one=Source("never"), two=Source())["one"] == {"b2"}
+
+
+def test_interrupted_build_is_done_again(tmp_path: Path) -> None:
+    class Interrupted(Source):
+        def __call__(self) -> Sequence[Case]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        opened(tmp_path, "1", one=Source("a", "b"), two=Interrupted("c"))
+    assert not (tmp_path / "built.json").exists()
+    whole = {"one": {"a", "b"}, "two": {"c"}}
+    assert opened(tmp_path, "1", one=Source("a", "b"), two=Source("c")) == whole
+
+
+def test_half_the_cases_without_a_mark_are_replaced_by_all(tmp_path: Path) -> None:
+    opened(tmp_path, "1", one=Source("a", "old"))
+    (tmp_path / "built.json").unlink()
+    assert opened(tmp_path, "1", one=Source("a", "b", "c", "d"))["one"] == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize("mark", ["", "{", "[]", "null", '{"digest": 1}', '{"other": "1"}', "\xff"])
+def test_mark_that_cannot_be_read_counts_as_none(tmp_path: Path, mark: str) -> None:
+    opened(tmp_path, "wanted", one=Source("a"))
+    (tmp_path / "built.json").write_text(mark, encoding="latin-1")
+    again = Source("a")
+    opened(tmp_path, "wanted", one=again)
+    assert again.made == 1
+    assert json.loads((tmp_path / "built.json").read_text()) == {"digest": "wanted"}
+
+
+def test_digest_follows_data_and_layout(tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_text("{}\n")
+    before = digest([file], [note_schema()])
+    assert digest([file], [note_schema()]) == before
+    assert digest([file], [note_schema("other")]) != before
+    assert digest([file], [note_schema(encoder=HashingEncoder(64))]) != before
+    file.write_text('{"a": 1}\n')
+    assert digest([file], [note_schema()]) != before
+
+
+def test_stores_of_another_encoder_are_built_anew(tmp_path: Path) -> None:
+    for dimension in (16, 24):
+        schema = note_schema("one", HashingEncoder(dimension))
+        stores = open_built(
+            tmp_path, "small", digest([], [schema]), {"one": (schema, Source("refund", "parcel"))}
+        )
+        assert stores["one"].count() == 2
+        found = stores["one"].search("refund", 1)[0]
+        assert found.case.problem["question"] == "refund"
+        stores["one"].close()
+
+
+def test_closed_domain_leaves_its_folder_to_others(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert opened(tmp_path, "1", one=Source("a"))["one"] == {"a"}
+    (tmp_path / "cases").rename(tmp_path / "moved")
+    assert stat.S_ISDIR((tmp_path / "moved").stat().st_mode)
+
+
+def test_folder_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(StoreError, match="CASEWRIGHT_HOME"):
+        opened(tmp_path / "taken", "1", one=Source("a"))

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from casewright.domains import domain_names, find_domain
+from casewright.domains.shopping.data import records
+from casewright.errors import InputError
+from casewright.planner.request import check_question
+
+
+def test_every_named_domain_is_found_under_its_name() -> None:
+    assert "shopping" in domain_names()
+    assert domain_names() == sorted(set(domain_names()))
+    for name in domain_names():
+        assert find_domain(name).name == name
+
+
+@pytest.mark.parametrize("name", ["", "Shopping", "shop", "../shopping", "shopping "])
+def test_unknown_domain_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(InputError, match=r"Domains are: .*shopping"):
+        find_domain(name)
+
+
+def test_domain_says_what_it_is_about_and_what_to_ask() -> None:
+    for name in domain_names():
+        domain = find_domain(name)
+        assert domain.description.endswith(".")
+        assert domain.questions
+        for question in domain.questions:
+            check_question(question)
+        assert len(domain.queries()) > 0
+        assert all(values for values in domain.scopes.values())
+
+
+def test_shop_is_asked_by_its_customers_the_demo_one_first() -> None:
+    customers = find_domain("shopping").scopes["customer"]
+    assert list(customers) == [record["id"] for record in records("customers")]
+    assert customers[0] == "C001"

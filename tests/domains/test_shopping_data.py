@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from typing import Any
+
+import pytest
+
+from casewright.domains import OpenDomain
+from casewright.domains.shopping import cases
+from casewright.domains.shopping.data import NAMES, data_file, records
+from casewright.domains.shopping.domain import queries
+from casewright.planner import PlanRequest
+
+CLASSES = {
+    "prod_search",
+    "prod_qna",
+    "review_summary",
+    "shipment_status",
+    "customer_support",
+    "no_evidence",
+}
+
+
+def by_id(name: str) -> dict[str, dict[str, Any]]:
+    return {record["id"]: record for record in records(name)}
+
+
+def test_shop_is_large_enough_to_be_a_worked_example() -> None:
+    least = {
+        "products": 60,
+        "reviews": 300,
+        "help": 20,
+        "orders": 12,
+        "customers": 3,
+        "queries": 200,
+    }
+    assert set(least) == set(NAMES)
+    assert all(len(records(name)) >= number for name, number in least.items())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_are_unique(name: str) -> None:
+    assert len(by_id(name)) == len(records(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_plain_json_lines(name: str) -> None:
+    text = data_file(name).read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    assert "\r" not in text
+    assert "\x00" not in text
+    assert text.count("\n") == len(records(name))
+
+
+def test_every_product_has_price_description_specifications_and_answered_questions() -> None:
+    for product in records("products"):
+        assert product["price"] > 0
+        assert product["title"].strip()
+        assert len(product["description"]) > 40
+        assert len(product["specs"]) >= 3
+        assert len(product["qna"]) >= 2
+        assert all(qa["question"].strip() and qa["answer"].strip() for qa in product["qna"])
+
+
+def test_every_review_is_of_a_product_of_the_catalogue_and_has_stars() -> None:
+    products = by_id("products")
+    for review in records("reviews"):
+        assert review["product_id"] in products
+        assert review["stars"] in (1, 2, 3, 4, 5)
+        assert review["text"].strip()
+    reviewed = Counter(review["product_id"] for review in records("reviews"))
+    assert set(reviewed) == set(products)
+
+
+def test_every_order_is_of_a_customer_and_its_items_are_as_in_the_catalogue() -> None:
+    products, customers = by_id("products"), by_id("customers")
+    for order in records("orders"):
+        assert order["customer"] in customers
+        assert order["items"]
+        for item in order["items"]:
+            product = products[item["product_id"]]
+            assert (item["title"], item["price"]) == (product["title"], product["price"])
+        total = sum(item["price"] * item["quantity"] for item in order["items"])
+        assert order["total"] == pytest.approx(total)
+    assert {order["customer"] for order in records("orders")} == set(customers)
+
+
+def test_parcels_are_told_in_the_order_of_time_and_some_are_under_way() -> None:
+    states = Counter(order["parcel"]["state"] for order in records("orders"))
+    assert sum(number for state, number in states.items() if state != "delivered") >= 3
+    for order in records("orders"):
+        parcel = order["parcel"]
+        times = [event["at"] for event in parcel["events"]]
+        assert times == sorted(times)
+        assert times[0] >= order["date"]
+        assert date.fromisoformat(parcel["expected"]) >= date.fromisoformat(order["date"])
+        assert (parcel["state"] == "delivered") == (parcel["delivered"] is not None)
+
+
+def test_queries_cover_every_class_and_several_steps() -> None:
+    counted = Counter(query.label for query in queries())
+    assert set(counted) == {*CLASSES, "multi_step"}
+    assert min(counted.values()) >= 30
+    assert len({query.query for query in queries()}) == len(queries())
+
+
+def test_every_gold_plan_is_valid_in_the_shops_toolbox(shop: OpenDomain) -> None:
+    products = by_id("products")
+    for query in queries():
+        request: PlanRequest = query.record.request(shop.toolbox)
+        request.validate(query.plan)
+        page = query.record.context.get("product_id")
+        assert page is None or page in products
+        for place, words in query.must.items():
+            step, parameter = place.split(".")
+            written = dict(query.plan.steps[int(step[1:]) - 1].arguments)[parameter]
+            assert all(word in str(written).lower() for word in words), query.record.id
+
+
+def test_cases_have_unique_keys_and_none_is_lost(shop: OpenDomain) -> None:
+    made = {
+        "products": cases.product_cases(),
+        "facts": cases.fact_cases(),
+        "reviews": cases.review_cases(),
+        "orders": cases.order_cases(),
+        "help": cases.help_cases(),
+    }
+    for name, some in made.items():
+        assert len({case.metadata["key"] for case in some}) == len(some)
+        assert shop.stores[name].count() == len(some), name
+    assert shop.plan_cases.count() == len(queries())

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from casewright.bench.dags import FixedPlanner
+from casewright.domains import OpenDomain
+from casewright.domains.shopping.data import records
+from casewright.graph import RunContext, build_graph
+from casewright.planner import Plan, parse_plan
+from tests.domains.helpers import call
+
+CUSTOMERS = [record["id"] for record in records("customers")]
+PAIRS = list(permutations(CUSTOMERS, 2))
+
+
+def orders_of(customer: str) -> list[dict[str, object]]:
+    return [order for order in records("orders") if order["customer"] == customer]
+
+
+def items_of(customer: str) -> list[tuple[str, str, str]]:
+    """Order, product and title of everything that a customer ordered."""
+    return [
+        (order["id"], item["product_id"], item["title"])
+        for order in records("orders")
+        if order["customer"] == customer
+        for item in order["items"]
+    ]
+
+
+@pytest.mark.parametrize(("asker", "owner"), PAIRS)
+def test_order_lookup_never_reaches_another_customers_orders(
+    shop: OpenDomain, asker: str, owner: str
+) -> None:
+    own = {order["id"] for order in orders_of(asker)}
+    for order, _, title in items_of(owner):
+        for question in (title, f"Where is my {title}?", order, f"order {order} of {owner}"):
+            for rows in (
+                call(shop, "order_lookup", question, asker),
+                call(shop, "order_lookup", "another question", asker, query=question),
+            ):
+                assert {row["order_id"] for row in rows} <= own
+
+
+@pytest.mark.parametrize(("asker", "owner"), PAIRS)
+def test_shipment_status_never_tells_of_another_customers_parcel(
+    shop: OpenDomain, asker: str, owner: str
+) -> None:
+    foreign = orders_of(owner)
+    assert len(foreign) >= 3
+    for order in foreign:
+        assert call(shop, "shipment_status", customer=asker, order_id=order["id"]) == []
+
+
+def test_request_that_does_not_say_who_asks_finds_no_order(shop: OpenDomain) -> None:
+    for order in records("orders"):
+        title = order["items"][0]["title"]
+        assert call(shop, "order_lookup", title) == []
+        assert call(shop, "order_lookup", title, "") == []
+        assert call(shop, "shipment_status", order_id=order["id"]) == []
+        assert call(shop, "shipment_status", customer="", order_id=order["id"]) == []
+
+
+@pytest.mark.parametrize("customer", CUSTOMERS)
+def test_order_lookup_finds_everything_owned_by_its_title(shop: OpenDomain, customer: str) -> None:
+    for order, product, title in items_of(customer):
+        first = call(shop, "order_lookup", "a question", customer, query=title)[0]
+        assert (first["order_id"], first["product_id"]) == (order, product)
+        assert first["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("customer", "query", "product"),
+    [
+        ("C001", "phone", "P001"),
+        ("C001", "tablet", "P008"),
+        ("C001", "coffee machine", "P021"),
+        ("C001", "running shoes", "P058"),
+        ("C002", "laptop", "P006"),
+        ("C002", "headphones", "P011"),
+        ("C002", "tent", "P036"),
+        ("C003", "hair dryer", "P051"),
+        ("C003", "e-reader", "P049"),
+        # Words of the title itself, that annotated queries use.
+        ("C001", "caldera", "P021"),
+        ("C002", "R8", "P026"),
+        ("C003", "watch", "P031"),
+    ],
+)
+def test_order_lookup_finds_a_thing_by_what_people_call_it(
+    shop: OpenDomain, customer: str, query: str, product: str
+) -> None:
+    rows = call(shop, "order_lookup", f"Where is my {query}?", customer, query=query)
+    assert [row["product_id"] for row in rows][:1] == [product]
+
+
+@pytest.mark.parametrize("customer", CUSTOMERS)
+@pytest.mark.parametrize("question", ["Where is my parcel?", "has it been sent yet", "When??"])
+def test_question_that_names_no_thing_returns_the_newest_orders(
+    shop: OpenDomain, customer: str, question: str
+) -> None:
+    rows = call(shop, "order_lookup", question, customer)
+    dates = {order["id"]: order["date"] for order in orders_of(customer)}
+    assert 1 <= len(rows) <= 3
+    found = [str(dates[row["order_id"]]) for row in rows]
+    assert found == sorted(found, reverse=True)
+    assert found[0] == max(map(str, dates.values()))
+
+
+@pytest.mark.parametrize(
+    ("customer", "query"),
+    [("C001", "lawn mower"), ("C001", "headphones"), ("C002", "garden hose"), ("C003", "tent")],
+)
+def test_thing_that_the_customer_does_not_own_is_not_found(
+    shop: OpenDomain, customer: str, query: str
+) -> None:
+    assert call(shop, "order_lookup", f"Where is my {query}?", customer, query=query) == []
+
+
+def test_whole_graph_keeps_a_plan_from_another_customers_order(shop: OpenDomain) -> None:
+    plan: Plan = parse_plan(
+        's1 = order_lookup(query="Galaxy phone")\ns2 = shipment_status(order_id=s1.order_id)'
+    )
+    graph = build_graph(shop.toolbox, FixedPlanner(plan))
+    for customer, ends in (("C001", ["done", "done"]), ("C002", ["empty", "skipped"])):
+        answer = graph.invoke(
+            {"question": "Where is my Galaxy phone?"},
+            context=RunContext(scope={"customer": customer}),
+        )["answer"]
+        assert [step["status"] for step in answer["steps"]] == ends
+        assert ("NP604817729HC" in answer["text"]) == (customer == "C001")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from casewright.domains import OpenDomain
+from casewright.domains.shopping.data import records
+from tests.domains.helpers import call
+
+
+@pytest.mark.parametrize(
+    ("query", "product"),
+    [
+        ("Sonara Galaxy 12", "P001"),
+        ("robot vacuum", "P026"),
+        ("espresso machine", "P021"),
+        ("noise-cancelling headphones", "P011"),
+        ("picture book", "P050"),
+        ("running shoes", "P058"),
+        ("tent for two", "P036"),
+    ],
+)
+def test_prod_search_finds_the_named_product_first(
+    shop: OpenDomain, query: str, product: str
+) -> None:
+    rows = call(shop, "prod_search", query)
+    assert rows[0]["product_id"] == product, [row["title"] for row in rows]
+    assert len(rows) <= 4
+    catalogue = {record["id"]: record for record in records("products")}
+    for row in rows:
+        assert row["title"] == catalogue[row["product_id"]]["title"]
+        assert row["price"] == catalogue[row["product_id"]]["price"]
+
+
+@pytest.mark.parametrize(
+    ("product", "question", "word"),
+    [
+        ("P001", "How much memory does it have?", "8 GB"),
+        ("P001", "Is it waterproof?", "IP68"),
+        ("P001", "What does it cost?", "749.00 EUR"),
+        ("P021", "What does the machine cost?", "549.00 EUR"),
+    ],
+)
+def test_prod_qna_tells_facts_of_that_product_only(
+    shop: OpenDomain, product: str, question: str, word: str
+) -> None:
+    rows = call(shop, "prod_qna", question, product_id=product)
+    assert any(word in row["evidence"] for row in rows), rows
+    assert 1 <= len(rows) <= 3
+    assert all(row["source"].startswith(f"facts:{product}.") for row in rows)
+
+
+def test_review_summary_counts_and_averages_all_reviews_of_the_product(shop: OpenDomain) -> None:
+    for product in ("P001", "P026", "P060"):
+        stars = [r["stars"] for r in records("reviews") if r["product_id"] == product]
+        overview, *quoted = call(shop, "review_summary", "Is it any good?", product_id=product)
+        average = sum(stars) / len(stars)
+        told = f"{len(stars)} reviews, {average:.1f} of 5 stars on average."
+        assert overview == {"evidence": told, "source": f"reviews:{product}"}
+        assert 1 <= len(quoted) <= 3
+        own = {r["id"] for r in records("reviews") if r["product_id"] == product}
+        assert {row["source"].removeprefix("reviews:") for row in quoted} <= own
+
+
+def test_review_summary_quotes_the_review_that_the_question_is_about(shop: OpenDomain) -> None:
+    rows = call(shop, "review_summary", "Did it survive falling in water?", product_id="P001")
+    assert any("canoe" in row["evidence"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("How long do refunds take?", "refund time"),
+        ("Can I send an order back?", "returning an item"),
+        ("I forgot my password", "account password"),
+        ("Which ways to pay do you accept?", "payment methods"),
+        ("Can I talk to a human being?", "talk to a person"),
+        ("Do you deliver to other countries?", "delivery abroad"),
+    ],
+)
+def test_customer_support_finds_the_article(shop: OpenDomain, question: str, topic: str) -> None:
+    rows = call(shop, "customer_support", question)
+    wanted = next(article for article in records("help") if article["topic"] == topic)
+    assert wanted["title"] in rows[0]["evidence"], rows
+    assert len(rows) <= 2
+
+
+def test_product_that_is_not_in_the_shop_has_no_facts_and_no_reviews(shop: OpenDomain) -> None:
+    assert call(shop, "prod_qna", "memory", product_id="P999") == []
+    assert call(shop, "review_summary", "good", product_id="P999") == []
+
+
+def test_shipment_status_tells_where_the_parcel_is(shop: OpenDomain) -> None:
+    for order in records("orders"):
+        rows = call(shop, "shipment_status", customer=order["customer"], order_id=order["id"])
+        assert len(rows) == 1
+        assert order["parcel"]["tracking"] in rows[0]["evidence"]
+        assert order["parcel"]["events"][-1]["place"] in rows[0]["evidence"]
+
+
+def test_every_tool_says_where_each_result_is_from(shop: OpenDomain) -> None:
+    found = [
+        *call(shop, "prod_search", "lamp"),
+        *call(shop, "prod_qna", "weight", product_id="P001"),
+        *call(shop, "review_summary", "weight", product_id="P001"),
+        *call(shop, "order_lookup", "phone", "C001"),
+        *call(shop, "shipment_status", customer="C001", order_id="O5001"),
+        *call(shop, "customer_support", "invoice"),
+    ]
+    assert len(found) >= 10
+    assert all(":" in row["source"] for row in found)

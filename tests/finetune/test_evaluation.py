@@ -1,0 +1,172 @@
+"""Scores on examples that are worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from casewright.finetune.evaluation import (
+    ClassScore,
+    Verdict,
+    as_row,
+    judge,
+    plan_class,
+    score_classes,
+)
+from casewright.planner import AnnotatedQuery, parse_plan
+
+GOLD = 's1 = order_lookup(query="galaxy phone")\ns2 = prod_qna(product_id=s1.product_id, query={})'
+ASKED = GOLD.format("question")
+
+
+def gold(plan: str = ASKED, label: str = "prod_qna", **more: Any) -> AnnotatedQuery:
+    return AnnotatedQuery.read({"query": "q", "plan": plan, "class": label, **more})
+
+
+def verdict(own: str, **more: Any) -> Verdict:
+    return judge(gold(**more), parse_plan(own))
+
+
+def test_the_gold_plan_is_right() -> None:
+    assert verdict(ASKED) == Verdict("prod_qna", "prod_qna", True, True, False, 0.0)
+    assert judge(gold(), parse_plan(ASKED), 12.5).milliseconds == 12.5
+
+
+def test_another_tool_is_wrong_in_tools_and_arguments() -> None:
+    found = verdict("s1 = no_evidence()")
+    assert (found.tools, found.arguments, found.predicted) == (False, False, "no_evidence")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ASKED.replace('"galaxy phone"', '"phone"'),
+        ASKED.replace('"galaxy phone"', "question"),
+        ASKED.replace("s1.product_id", "s1[1].product_id"),
+        ASKED.replace("s1.product_id", "context.product_id"),
+        ASKED.replace(", query=question", ""),
+        ASKED.replace("query=question", 'query="q"'),
+        ASKED.replace("query=question", "query=question, more=1"),
+    ],
+)
+def test_right_tools_with_other_arguments_are_wrong_in_arguments_only(plan: str) -> None:
+    found = verdict(plan)
+    assert (found.tools, found.arguments, found.predicted) == (True, False, "prod_qna")
+
+
+def test_arguments_may_stand_in_any_order_and_text_in_any_case() -> None:
+    plan = (
+        's1 = order_lookup(query="Galaxy  PHONE")\n'
+        "s2 = prod_qna(query=question, product_id=s1.product_id)"
+    )
+    assert verdict(plan).arguments
+
+
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [
+        ('"galaxy"', True),
+        ('"My Galaxy 12 Phone"', True),
+        ('"phone"', False),
+        ("question", False),
+        ("12", False),
+    ],
+)
+def test_a_literal_holds_the_words_that_it_must(value: str, right: bool) -> None:
+    plan = ASKED.replace('"galaxy phone"', value)
+    assert verdict(plan, must={"s1.query": ["galaxy"]}).arguments == right
+
+
+def test_a_literal_holds_every_word_that_it_must() -> None:
+    must = {"s1.query": ["galaxy", "phone"]}
+    assert verdict(ASKED.replace("galaxy phone", "phone, the galaxy one"), must=must).arguments
+    assert not verdict(ASKED.replace("galaxy phone", "galaxy"), must=must).arguments
+
+
+def test_the_words_of_one_argument_do_not_bind_another() -> None:
+    plan = GOLD.format('"memory"')
+    must = {"s2.query": ["memory"]}
+    own = plan.replace('"memory"', '"how much memory"')
+    assert verdict(own, plan=plan, must=must).arguments
+    assert not verdict(own.replace("galaxy ", ""), plan=plan, must=must).arguments
+
+
+def test_other_accepted_tools_count_as_right() -> None:
+    other = "s1 = prod_search(query=question)"
+    assert not verdict(other).tools
+    found = verdict(other, accept=[["no_evidence"], ["prod_search"]])
+    assert (found.tools, found.arguments, found.predicted) == (True, True, "prod_qna")
+
+
+@pytest.mark.parametrize(
+    ("plan", "measured"),
+    [
+        ("s1 = prod_search(query=question)", True),
+        ("s1 = order_lookup(query=question)\ns2 = shipment_status(order_id=s1.order_id)", True),
+        (ASKED, False),
+        ("s1 = no_evidence()", False),
+    ],
+)
+def test_the_paper_measures_arguments_of_two_tools_only(plan: str, measured: bool) -> None:
+    assert judge(gold(plan), parse_plan(plan)).paper == measured
+
+
+@pytest.mark.parametrize(
+    ("plan", "name"),
+    [
+        ("s1 = no_evidence()", "no_evidence"),
+        (ASKED, "prod_qna"),
+        ("s1 = a()\ns2 = b()", "multi_step"),
+        ("s1 = a()\ns2 = b(x=s1.y)\ns3 = c(x=s1.y)", "multi_step"),
+        ("s1 = a()\ns2 = b()\ns3 = c(x=[s1.y, s2.y])", "c"),
+    ],
+)
+def test_a_plan_has_the_class_of_the_one_tool_that_nothing_needs(plan: str, name: str) -> None:
+    assert plan_class(parse_plan(plan)) == name
+
+
+def test_classes_are_scored_as_by_hand() -> None:
+    verdicts = [
+        Verdict("a", "a", True, True, True, 1),
+        Verdict("a", "a", True, False, True, 1),
+        Verdict("a", "b", False, False, True, 1),
+        Verdict("a", "c", False, False, False, 1),
+        Verdict("b", "b", True, True, False, 1),
+        Verdict("b", "a", False, False, False, 1),
+    ]
+    a, b, overall = score_classes(verdicts)
+    # Class a: 2 of 4 are found, 2 of 3 claims are right: F1 = 2 * 2/3 * 1/2 / (2/3 + 1/2) = 4/7.
+    assert a == ClassScore("a", 4, 0.5, 0.25, 1 / 3, 2 / 3, 0.5, a.f1)
+    assert a.f1 == pytest.approx(4 / 7)
+    assert (b.name, b.count, b.tool_accuracy, b.argument_accuracy) == ("b", 2, 0.5, 0.5)
+    assert math.isnan(b.argument_accuracy_paper)
+    assert (b.precision, b.recall, b.f1) == (0.5, 0.5, 0.5)
+    assert (overall.name, overall.count) == ("all", 6)
+    assert overall.tool_accuracy == pytest.approx(3 / 6)
+    assert overall.argument_accuracy == pytest.approx(2 / 6)
+    assert overall.argument_accuracy_paper == pytest.approx(1 / 3)
+    assert overall.precision == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert overall.recall == pytest.approx(1 / 2)
+    assert overall.f1 == pytest.approx((4 / 7 + 1 / 2) / 2)
+
+
+def test_a_class_that_is_never_found_scores_nothing() -> None:
+    a, _ = score_classes([Verdict("a", "b", False, False, False, 1)])
+    assert (a.precision, a.recall, a.f1) == (0.0, 0.0, 0.0)
+
+
+def test_a_row_is_json_plain_and_null_where_nothing_was_measured() -> None:
+    row = as_row(score_classes([Verdict("a", "a", True, False, False, 1)])[0])
+    assert json.loads(json.dumps(row, allow_nan=False)) == {
+        "class": "a",
+        "count": 1,
+        "tools": 1.0,
+        "arguments": 0.0,
+        "arguments_paper": None,
+        "precision": 1.0,
+        "recall": 1.0,
+        "f1": 1.0,
+    }

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from casewright.domains import find_domain
+from casewright.finetune.folds import group_folds, similarity_groups
+from tests.support.encoders import HashingEncoder
+
+GROUPS = st.lists(st.integers(0, 8), max_size=40)
+
+
+class Angles:
+    """Embeds a text that says an angle in degrees as the unit vector of that angle."""
+
+    name = "angles"
+    dimension = 2
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        turned = np.radians([float(text) for text in texts])
+        return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+
+
+def same(groups: Sequence[int]) -> set[frozenset[int]]:
+    """Return the groups as sets of indices, whatever their numbers."""
+    return {
+        frozenset(i for i, other in enumerate(groups) if other == group) for group in set(groups)
+    }
+
+
+def test_texts_above_the_threshold_are_one_group() -> None:
+    groups = similarity_groups(["0", "10", "90", "95", "180"], Angles(), threshold=0.9)
+    assert same(groups) == {frozenset({0, 1}), frozenset({2, 3}), frozenset({4})}
+
+
+def test_groups_are_joined_by_chains() -> None:
+    # 0 and 40 degrees are not alike (0.77); each is like 20 degrees (0.94).
+    assert len(set(similarity_groups(["0", "40"], Angles(), threshold=0.9))) == 2
+    assert len(set(similarity_groups(["0", "40", "20"], Angles(), threshold=0.9))) == 1
+
+
+def test_the_threshold_decides() -> None:
+    texts = ["0", "20", "40"]
+    assert len(set(similarity_groups(texts, Angles(), threshold=0.95))) == 3
+    assert len(set(similarity_groups(texts, Angles(), threshold=0.7))) == 1
+
+
+def test_groups_span_the_blocks_of_a_large_matrix() -> None:
+    texts = [str(i % 36 * 10) for i in range(2100)]
+    groups = similarity_groups(texts, Angles(), threshold=0.99)
+    assert same(groups) == {frozenset(range(i, 2100, 36)) for i in range(36)}
+
+
+def test_similarity_does_not_depend_on_the_length_of_the_vectors() -> None:
+    # Hashed words are counts, no unit vectors: unlike texts have a large dot product.
+    texts = ["where is my parcel now", "where is my old red tent", "where is my parcel now"]
+    assert same(similarity_groups(texts, HashingEncoder(256))) == {
+        frozenset({0, 2}),
+        frozenset({1}),
+    }
+
+
+def test_no_texts_are_no_groups() -> None:
+    assert similarity_groups([], Angles()) == []
+
+
+@settings(deadline=None)
+@given(GROUPS, st.integers(1, 6), st.integers(0, 3))
+def test_folds_cover_every_item_once_and_keep_groups_together(
+    groups: list[int], folds: int, seed: int
+) -> None:
+    dealt = group_folds(groups, folds, seed=seed)
+    assert len(dealt) == folds
+    assert sorted(i for fold in dealt for i in fold) == list(range(len(groups)))
+    for group in set(groups):
+        assert sum(any(groups[i] == group for i in fold) for fold in dealt) == 1
+
+
+@settings(deadline=None)
+@given(GROUPS, st.integers(1, 6))
+def test_folds_differ_by_no_more_than_the_largest_group(groups: list[int], folds: int) -> None:
+    sizes = [len(fold) for fold in group_folds(groups, folds)]
+    assert max(sizes) - min(sizes) <= max((groups.count(group) for group in groups), default=0)
+
+
+@settings(deadline=None)
+@given(GROUPS, st.integers(1, 4))
+def test_equal_seeds_give_equal_folds(groups: list[int], seed: int) -> None:
+    assert group_folds(groups, 3, seed=seed) == group_folds(groups, 3, seed=seed)
+
+
+def test_another_seed_deals_otherwise() -> None:
+    assert group_folds(range(30), 3, seed=1) != group_folds(range(30), 3, seed=2)
+
+
+@pytest.mark.parametrize("folds", [2, 5])
+def test_equal_questions_never_stand_in_two_folds_of_the_shopping_queries(folds: int) -> None:
+    texts = [query.query for query in find_domain("shopping").queries()]
+    dealt = group_folds(similarity_groups(texts * 2, HashingEncoder(256)), folds)
+    fold_of = {i: number for number, fold in enumerate(dealt) for i in fold}
+    assert all(fold_of[i] == fold_of[i + len(texts)] for i in range(len(texts)))

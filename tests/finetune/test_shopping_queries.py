@@ -1,0 +1,112 @@
+"""The shopping domain's annotated queries keep the rules of the plan language."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from casewright.domains import find_domain
+from casewright.finetune.evaluation import MULTI_STEP, judge, plan_class
+from casewright.planner import AnnotatedQuery, Literal, StepRef
+from casewright.tools import Toolbox
+from tests.support.encoders import HashingEncoder
+
+RUN = 5
+MOST = 5
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+(?:['’]\w+)*", text.casefold())
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[AnnotatedQuery]:
+    return find_domain("shopping").queries()
+
+
+@pytest.fixture(scope="module")
+def toolbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolbox]:
+    folder = tmp_path_factory.mktemp("shopping")
+    opened = find_domain("shopping").open(folder, HashingEncoder())
+    yield opened.toolbox
+    opened.close()
+
+
+def records(name: str) -> list[dict[str, Any]]:
+    data = files("casewright.domains.shopping") / "data" / f"{name}.jsonl"
+    return [json.loads(line) for line in data.read_text("utf-8").split("\n") if line]
+
+
+def test_there_are_820_queries_with_ids_of_their_own(queries: list[AnnotatedQuery]) -> None:
+    assert len(queries) == 820
+    assert len({query.record.id for query in queries}) == 820
+
+
+def test_no_question_is_asked_twice(queries: list[AnnotatedQuery]) -> None:
+    asked = [(" ".join(words(q.query)), json.dumps(q.record.context)) for q in queries]
+    assert len(set(asked)) == len(asked)
+
+
+def test_every_gold_plan_is_valid(queries: list[AnnotatedQuery], toolbox: Toolbox) -> None:
+    for query in queries:
+        query.record.request(toolbox).validate(query.plan)
+
+
+def test_every_gold_plan_is_right_by_its_own_annotation(queries: list[AnnotatedQuery]) -> None:
+    wrong = [q.record.id for q in queries if not judge(q, q.plan).arguments]
+    assert wrong == []
+
+
+def test_every_query_has_the_class_of_its_plan(queries: list[AnnotatedQuery]) -> None:
+    # A search for something like what the customer owns is one of several steps by annotation.
+    wrong = [q.record.id for q in queries if q.label not in {plan_class(q.plan), MULTI_STEP}]
+    assert wrong == []
+    assert all(len(q.plan.steps) > 1 for q in queries if q.label == MULTI_STEP)
+
+
+def test_must_names_literals_of_the_plan_in_lower_case(queries: list[AnnotatedQuery]) -> None:
+    for query in queries:
+        for place, wanted in query.must.items():
+            step, name = place.split(".")
+            assert isinstance(query.plan.steps[int(step[1:]) - 1].argument(name), Literal)
+            assert wanted
+            assert all(word == word.lower() for word in wanted)
+
+
+def test_a_product_comes_from_the_page_or_an_earlier_step(queries: list[AnnotatedQuery]) -> None:
+    for query in queries:
+        for step in query.plan.steps:
+            value = step.argument("product_id")
+            if isinstance(value, StepRef):
+                source = query.plan.steps[value.step - 1].tool
+                assert source in {"order_lookup", "prod_search"}
+
+
+def test_every_tool_is_the_subject_of_many_queries(queries: list[AnnotatedQuery]) -> None:
+    tools = {tool for query in queries for tool in query.plan.tools}
+    assert len(tools) == 7
+    assert all(sum(tool in query.plan.tools for query in queries) >= 100 for tool in tools)
+
+
+def test_no_five_words_outside_product_names_stand_in_more_than_five_queries(
+    queries: list[AnnotatedQuery],
+) -> None:
+    names = [" ".join(words(product["title"])) for product in records("products")]
+    holders: dict[str, set[object]] = defaultdict(set)
+    for query in queries:
+        found = words(query.query)
+        for start in range(len(found) - RUN + 1):
+            holders[" ".join(found[start : start + RUN])].add(query.record.id)
+    assert len(holders) > 5000
+    repeated = {
+        run: len(ids)
+        for run, ids in holders.items()
+        if len(ids) > MOST and not any(f" {run} " in f" {name} " for name in names)
+    }
+    assert repeated == {}

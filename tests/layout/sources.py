@@ -1,0 +1,78 @@
+"""The project's own Python files, and what each of them imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("stores", "tools", "planner", "graph", "finetune", "serve", "domains", "bench")
+
+
+def _python_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*.py") if "__pycache__" not in file.parts)
+
+
+ROOM_FILES = [file for room in ROOMS for file in _python_files(ROOT / room)]
+PACKAGE_FILES = sorted((ROOT / "src" / "casewright").glob("*.py"))
+TEST_FILES = _python_files(ROOT / "tests")
+OWN_FILES = [*ROOM_FILES, *PACKAGE_FILES, *TEST_FILES]
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: by which file, where, and when."""
+
+    file: Path
+    line: int
+    module: str
+    relative: bool
+    at_once: bool
+    """It runs when the file is imported: not inside a function, not for type checkers only."""
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+    @property
+    def importer(self) -> str:
+        """The room of the importing file; ``casewright`` for the package's own files."""
+        first = self.file.relative_to(ROOT).parts[0]
+        return "casewright" if first == "src" else first
+
+    @property
+    def room(self) -> str:
+        """The room that is imported from; empty where it is none."""
+        parts = self.module.split(".")
+        named = parts[0] == "casewright" and len(parts) > 1 and parts[1] in ROOMS
+        return parts[1] if named else ""
+
+
+def imports_of(file: Path) -> Iterator[Import]:
+    yield from _walk(file, ast.parse(file.read_text(encoding="utf-8"), str(file)), at_once=True)
+
+
+def _walk(file: Path, node: ast.AST, *, at_once: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for name in child.names:
+                yield Import(file, child.lineno, name.name, False, at_once)
+        elif isinstance(child, ast.ImportFrom):
+            base = child.module or ""
+            relative = child.level > 0
+            yield Import(file, child.lineno, base, relative, at_once)
+            if base == "casewright":
+                for name in child.names:
+                    whole = f"{base}.{name.name}"
+                    yield Import(file, child.lineno, whole, relative, at_once)
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or (
+            isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        ):
+            yield from _walk(file, child, at_once=False)
+        else:
+            yield from _walk(file, child, at_once=at_once)
+
+
+def lines_of(file: Path) -> int:
+    return len(file.read_text(encoding="utf-8").splitlines())

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.layout.sources import OWN_FILES, PACKAGE_FILES, ROOM_FILES, ROOMS, Import, imports_of
+
+#: The rooms that each room may import from, beside itself.
+MAY_IMPORT = {
+    "stores": set(),
+    "tools": {"stores"},
+    "planner": {"stores", "tools"},
+    "graph": {"stores", "tools", "planner"},
+    "finetune": {"stores", "tools", "planner"},
+    "domains": {"stores", "tools", "planner"},
+    # It measures all others. Of the command line it uses how results are printed, and how a planner
+    # is found by its name.
+    "bench": {"stores", "tools", "planner", "graph", "finetune", "domains", "serve"},
+    "serve": {"stores", "tools", "planner", "graph", "finetune", "domains", "bench"},
+}
+HEAVY = ("torch", "transformers", "trl", "peft", "datasets", "matplotlib", "sentence_transformers")
+IMPORTS = [found for file in [*ROOM_FILES, *PACKAGE_FILES] for found in imports_of(file)]
+
+
+def told(broken: list[Import]) -> list[str]:
+    return [str(found) for found in broken]
+
+
+def test_rules_know_every_room() -> None:
+    assert set(MAY_IMPORT) == set(ROOMS)
+    assert len(IMPORTS) > 200
+    assert {found.importer for found in IMPORTS} == {*ROOMS, "casewright"}
+
+
+def test_nothing_imports_a_room_by_its_bare_name() -> None:
+    everywhere = [found for file in OWN_FILES for found in imports_of(file)]
+    bare = [f for f in everywhere if f.module.split(".")[0] in ROOMS and not f.relative]
+    assert told(bare) == []
+
+
+def test_imports_are_absolute() -> None:
+    assert told([found for found in IMPORTS if found.relative]) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room_imports_only_from_the_rooms_before_it(room: str) -> None:
+    allowed = {"", room, *MAY_IMPORT[room]}
+    assert told([f for f in IMPORTS if f.importer == room and f.room not in allowed]) == []
+
+
+def test_package_itself_imports_no_room_but_to_start_the_command_line() -> None:
+    found = [f for f in IMPORTS if f.importer == "casewright" and f.room]
+    assert {(f.file.name, f.module) for f in found} == {("__main__.py", "casewright.serve.cli")}
+
+
+def test_bench_uses_of_the_command_line_only_how_it_prints_and_finds_planners() -> None:
+    used = {f.module for f in IMPORTS if f.importer == "bench" and f.room == "serve"}
+    assert used <= {"casewright.serve.output", "casewright.serve.session"}
+
+
+def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
+    cli = [f for f in IMPORTS if f.file.name == "cli.py" and f.at_once]
+    assert len(cli) > 3
+    assert told([found for found in cli if found.room]) == []
+
+
+def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+    heavy = [f for f in IMPORTS if f.module.split(".")[0] in HEAVY]
+    assert heavy, "nothing is checked"
+    assert told([found for found in heavy if found.at_once]) == []
+
+
+@pytest.mark.parametrize("module", ["casewright", *(f"casewright.{room}" for room in ROOMS)])
+def test_package_and_every_room_are_imported_without_torch(module: str, tmp_path: Path) -> None:
+    code = f"import sys, {module}; print(sorted({set(HEAVY)} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:casewright", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")

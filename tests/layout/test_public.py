@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import ast
+import inspect
+from importlib import import_module
+
+import pytest
+
+from tests.layout.sources import PACKAGE_FILES, ROOM_FILES, ROOMS, ROOT
+
+#: Rooms whose names other code imports; the others are reached by the command line.
+EXPORTING = [r for r in ROOMS if hasattr(import_module(f"casewright.{r}"), "__all__")]
+
+
+def test_rooms_that_are_built_upon_export_names() -> None:
+    assert {"stores", "tools", "planner", "graph", "domains"} <= set(EXPORTING)
+
+
+@pytest.mark.parametrize("room", EXPORTING)
+def test_exported_names_exist_and_stand_in_order(room: str) -> None:
+    module = import_module(f"casewright.{room}")
+    names: list[str] = module.__all__
+    assert len(set(names)) == len(names)
+    assert all(hasattr(module, name) for name in names)
+    assert all(not name.startswith("_") for name in names)
+
+
+@pytest.mark.parametrize("room", EXPORTING)
+def test_exported_names_are_documented(room: str) -> None:
+    module = import_module(f"casewright.{room}")
+    bare = []
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            continue
+        doc = thing.__doc__ or ""
+        # A dataclass without docstring is given its signature as one.
+        if len(doc.strip()) < 15 or doc.startswith(f"{name}("):
+            bare.append(name)
+    assert bare == []
+
+
+@pytest.mark.parametrize("room", EXPORTING)
+def test_public_methods_of_exported_classes_are_documented(room: str) -> None:
+    module = import_module(f"casewright.{room}")
+    bare = []
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing) and thing.__module__.startswith("casewright."):
+            for method, value in vars(thing).items():
+                function = inspect.unwrap(getattr(value, "__func__", value))
+                if not inspect.isfunction(function) or method.startswith("_"):
+                    continue
+                # A method may be documented where its protocol is.
+                if not inspect.getdoc(getattr(thing, method)):
+                    bare.append(f"{name}.{method}")
+    assert bare == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    files = [*ROOM_FILES, *PACKAGE_FILES]
+    parsed = {f: ast.parse(f.read_text(encoding="utf-8")) for f in files}
+    bare = [str(f.relative_to(ROOT)) for f, tree in parsed.items() if not ast.get_docstring(tree)]
+    assert bare == []

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from casewright.domains import OpenDomain, find_domain
+from casewright.planner import AnnotatedQuery, CasePlanner
+from tests.planner.helpers import case_planner
+from tests.support.encoders import HashingEncoder
+
+
+@pytest.fixture(scope="session")
+def shop_planner() -> CasePlanner:
+    """A planner for the small shop of ``helpers``."""
+    return case_planner()
+
+
+@pytest.fixture(scope="session")
+def shopping_queries() -> list[AnnotatedQuery]:
+    return find_domain("shopping").queries()
+
+
+@pytest.fixture(scope="session")
+def shopping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
+    """The shopping domain with its stores, embedded by hashed words."""
+    folder = tmp_path_factory.mktemp("shopping")
+    opened = find_domain("shopping").open(folder, HashingEncoder(128))
+    yield opened
+    opened.close()

@@ -1,0 +1,65 @@
+"""Chat models for tests: scripted, hanging, and ones that hold the thread they run on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+
+class ScriptedModel(BaseChatModel):
+    """Gives its answers in their order; raises those that are exceptions."""
+
+    answers: list[Any]
+    model_name: str = "scripted"
+    heard: list[list[BaseMessage]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        self.heard.append(list(messages))
+        answer = self.answers[len(self.heard) - 1]
+        if isinstance(answer, BaseException):
+            raise answer
+        usage: UsageMetadata = {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
+        message = AIMessage(answer, usage_metadata=usage)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class HangingModel(ScriptedModel):
+    """Gives its first answers at once, then blocks its thread until it is released, or 5 s."""
+
+    released: Any = Field(default_factory=threading.Event)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        if len(self.heard) >= len(self.answers):
+            self.released.wait(5)
+            raise RuntimeError("It was released.")
+        return super()._generate(messages, *args, **kwargs)
+
+
+class AsyncHangingModel(ScriptedModel):
+    """Never answers on the event loop, and can be cancelled there."""
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
+        await asyncio.sleep(30)
+
+
+def scripted(*answers: str | Sequence[Any] | BaseException) -> ScriptedModel:
+    return ScriptedModel(answers=list(answers))

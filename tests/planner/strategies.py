@@ -1,0 +1,55 @@
+"""Arbitrary plans, and texts that are nearly plans."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from casewright.planner import (
+    ContextRef,
+    ListValue,
+    Literal,
+    Plan,
+    QuestionRef,
+    Step,
+    StepRef,
+)
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True) | st.sampled_from(
+    ["question", "context", "true", "false", "s1", "s2", "null"]
+)
+#: Any text that Unicode allows: no half of a surrogate pair.
+TEXTS = st.text() | st.text('\\"[](),=s1.\n\r\t\0\x7f\u2028\u2029\x85 é😀', max_size=12)
+LITERALS = st.builds(
+    Literal,
+    TEXTS
+    | st.integers(-(10**38), 10**38)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.booleans(),
+)
+REFERENCES = st.builds(StepRef, st.integers(1, 999_999), NAMES, st.integers(0, 999_999))
+SCALARS = LITERALS | st.just(QuestionRef()) | st.builds(ContextRef, NAMES) | REFERENCES
+LISTS = st.builds(ListValue, st.lists(SCALARS, max_size=4).map(tuple))
+ARGUMENTS = st.dictionaries(NAMES, SCALARS | LISTS, max_size=4).map(lambda d: tuple(d.items()))
+STEPS = st.builds(Step, NAMES, ARGUMENTS)
+PLANS = st.builds(Plan, st.lists(STEPS, min_size=1, max_size=5).map(tuple))
+
+TOKENS = st.sampled_from(
+    [
+        *("s1", "s2", " = ", "=", "a", "tool", "(", ")", "[", "]", ",", ", ", "x", "y=", "\n"),
+        *('"', '"text"', "\\", '\\"', "\\u00e9", "\\ud800", "1", "-", "0", "1.5", "1e999", "1e5"),
+        *("true", "false", "null", "NaN", "question", "context.a", "s1.a", "s1[0].a", "s0.a"),
+        *(" ", "\t", "\r", "\0", "\u2028", "\ud800", "é", "😀", "#", "'", ".", "s1 = a()"),
+    ]
+)
+TOKEN_TEXTS = st.lists(TOKENS, max_size=25).map("".join)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """Draw a plan's text with some characters taken out, put in or replaced."""
+    text = str(draw(PLANS))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = start + draw(st.integers(0, 3))
+        text = text[:start] + draw(TOKENS | st.characters() | st.just("")) + text[end:]
+    return text

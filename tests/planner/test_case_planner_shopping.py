@@ -1,0 +1,83 @@
+"""The case planner over the shopping domain's own queries."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from casewright.domains import OpenDomain, find_domain
+from casewright.errors import InputError
+from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord
+
+QUERIES = find_domain("shopping").queries()
+WORDS = sorted({word for query in QUERIES for word in query.query.split()})
+TOOLS = ["prod_search", "prod_qna", "review_summary", "order_lookup", "shipment_status"]
+QUESTIONS = st.one_of(
+    st.text(max_size=60),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join),
+    st.builds(
+        lambda query, extra: query.query + extra, st.sampled_from(QUERIES), st.text(max_size=8)
+    ),
+)
+CONTEXTS = st.sampled_from([{}, {"product_id": "p1"}, {"product_id": None}, {"page": "home"}])
+
+
+def test_the_planner_gives_a_valid_plan_for_every_query(
+    shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
+) -> None:
+    planner = CasePlanner(shopping.plan_cases)
+    right = 0
+    started = time.process_time()
+    for query in shopping_queries[::8]:
+        request = query.record.request(shopping.toolbox)
+        result = planner.plan(request)
+        request.validate(result.plan)
+        right += result.plan.tools == query.plan.tools
+    asked = len(shopping_queries[::8])
+    assert right > 0.8 * asked
+    assert (time.process_time() - started) / asked < 0.2
+
+
+def test_any_question_gets_a_valid_plan(shopping: OpenDomain) -> None:
+    planner = CasePlanner(shopping.plan_cases)
+    fallbacks = []
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(QUESTIONS, CONTEXTS, st.lists(st.sampled_from(TOOLS), max_size=5))
+    def run(question: str, context: dict[str, Any], removed: list[str]) -> None:
+        toolbox = shopping.toolbox.without(*removed)
+        try:
+            request = PlanRequest(question, toolbox, context)
+        except InputError:
+            return
+        result = planner.plan(request)
+        request.validate(result.plan)
+        assert not set(result.plan.tools) & set(removed)
+        assert planner.plan(request).plan == result.plan
+        fallbacks.append(bool(result.fallback))
+
+    run()
+    assert fallbacks.count(False) > len(fallbacks) / 2
+
+
+def test_a_question_of_the_greatest_length_is_planned_at_once(shopping: OpenDomain) -> None:
+    planner = CasePlanner(shopping.plan_cases)
+    for question in ("how big is my tent " * 420, "a" * 8000, "?!. " * 2000, "a-" * 3999 + "a"):
+        request = PlanRequest(question[:8000], shopping.toolbox)
+        started = time.process_time()
+        request.validate(planner.plan(request).plan)
+        assert time.process_time() - started < 2
+
+
+def test_a_plan_never_reaches_for_an_identifier_that_is_not_there(
+    shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
+) -> None:
+    planner = CasePlanner(shopping.plan_cases)
+    on_page = [q for q in shopping_queries if "context." in str(q.plan)][:40]
+    assert on_page
+    for query in on_page:
+        request = QueryRecord(query=query.query).request(shopping.toolbox)
+        assert "context." not in str(planner.plan(request).plan)

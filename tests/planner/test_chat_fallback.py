@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from casewright.planner import CasePlanner, ChatPlanner, PlanRequest, PlanResult
+from tests.planner.helpers import SHOP
+from tests.planner.models import AsyncHangingModel, HangingModel, scripted
+
+REQUEST = PlanRequest("do you sell wool socks", SHOP)
+GOOD = 's1 = find(query="wool socks")'
+BAD = 's1 = fact(item_id="p1", query=question)'
+
+
+@pytest.fixture(params=["sync", "async"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def hanging() -> Iterator[HangingModel]:
+    model = HangingModel(answers=[])
+    yield model
+    model.released.set()
+
+
+def ask(planner: ChatPlanner, way: str) -> PlanResult:
+    result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
+    REQUEST.validate(result.plan)
+    return result
+
+
+def test_after_two_bad_answers_the_case_planner_answers(
+    shop_planner: CasePlanner, way: str
+) -> None:
+    model = scripted("s1 = buy()", BAD)
+    result = ask(ChatPlanner(model, fallback=shop_planner), way)
+    assert str(result.plan) == GOOD
+    assert result.planner == "case"
+    assert result.attempts == 3
+    assert len(model.heard) == 2
+    assert result.fallback.startswith("chat:scripted: ")
+    assert 'item_id may not be the text "p1"' in result.fallback
+
+
+def test_without_a_fallback_planner_one_tool_is_asked_the_question(way: str) -> None:
+    result = ask(ChatPlanner(scripted(BAD, BAD)), way)
+    assert str(result.plan) == "s1 = find(query=question)"
+    assert result.planner == "fallback"
+    assert "item_id" in result.fallback
+
+
+@pytest.mark.parametrize("answers", [[], [BAD]], ids=["at first", "at the repair"])
+def test_an_exception_of_the_model_is_the_reason(
+    shop_planner: CasePlanner, way: str, answers: list[str]
+) -> None:
+    model = scripted(*answers, ConnectionError("refused by\n10.0.0.1"))
+    result = ask(ChatPlanner(model, fallback=shop_planner), way)
+    assert str(result.plan) == GOOD
+    assert "ConnectionError: refused by 10.0.0.1" in result.fallback
+
+
+def test_a_timeout_of_the_models_own_is_told_as_it_is(way: str) -> None:
+    result = ask(ChatPlanner(scripted(TimeoutError("handshake timed out")), seconds=60), way)
+    assert "handshake timed out" in result.fallback
+
+
+KEY = "a8Fk3Lm9Qz7Rt2Xv"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Incorrect API key provided: sk-{KEY}",
+        f"Incorrect API key provided: sk-proj-{KEY}",
+        f"Authorization: Bearer {KEY}",
+        f"token={KEY}",
+        f"password: '{KEY}'",
+        f"GET https://host/v1?key={KEY}",
+        f"api_key={KEY}",
+        f"OPENAI_API_KEY={KEY} is wrong",
+        f"api_key='{KEY}'",
+        '{"api_key": "' + KEY + '"}',
+        f"refused: gsk_{KEY}",
+        f"refused: hf_{KEY}",
+        f"https://user:{KEY}@host/v1",
+    ],
+)
+def test_secrets_in_an_exception_are_masked(text: str) -> None:
+    result = ask(ChatPlanner(scripted(RuntimeError(text))), "sync")
+    assert "RuntimeError" in result.fallback
+    assert KEY not in result.fallback
+
+
+def test_a_long_exception_is_shortened() -> None:
+    result = ask(ChatPlanner(scripted(RuntimeError("word " * 10_000))), "sync")
+    assert len(result.fallback) < 500
+
+
+def test_a_hanging_model_is_left_at_its_deadline(
+    shop_planner: CasePlanner, hanging: HangingModel
+) -> None:
+    started = time.perf_counter()
+    result = ask(ChatPlanner(hanging, fallback=shop_planner, seconds=0.3), "sync")
+    assert 0.25 < time.perf_counter() - started < 2
+    assert str(result.plan) == GOOD
+    assert "no plan within 0.3 s" in result.fallback
+
+
+def test_both_rounds_share_the_deadline(hanging: HangingModel) -> None:
+    hanging.answers.append(BAD)
+    started = time.perf_counter()
+    result = ask(ChatPlanner(hanging, seconds=0.3), "sync")
+    assert time.perf_counter() - started < 2
+    assert "no plan within 0.3 s" in result.fallback
+    assert result.attempts == 2
+
+
+def test_a_model_that_hangs_on_the_event_loop_is_cancelled(shop_planner: CasePlanner) -> None:
+    model = AsyncHangingModel(answers=[])
+    started = time.perf_counter()
+    result = ask(ChatPlanner(model, fallback=shop_planner, seconds=0.3), "async")
+    assert time.perf_counter() - started < 2
+    assert str(result.plan) == GOOD
+    assert "no plan within 0.3 s" in result.fallback
+
+
+def test_a_hanging_model_without_async_does_not_block_the_event_loop(
+    hanging: HangingModel,
+) -> None:
+    async def run() -> tuple[PlanResult, float, int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.01)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        started = time.perf_counter()
+        result = await ChatPlanner(hanging, seconds=0.3).aplan(REQUEST)
+        spent = time.perf_counter() - started
+        ticking.cancel()
+        hanging.released.set()
+        return result, spent, ticks
+
+    result, spent, ticks = asyncio.run(run())
+    assert spent < 2
+    assert ticks >= 5
+    assert "no plan within 0.3 s" in result.fallback
+
+
+def test_a_hanging_model_without_async_does_not_hold_the_end_of_the_event_loop(
+    hanging: HangingModel,
+) -> None:
+    started = time.perf_counter()
+    ask(ChatPlanner(hanging, seconds=0.3), "async")
+    assert time.perf_counter() - started < 3

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+from casewright.planner import (
+    ChatPlanner,
+    PlanRequest,
+    PlanResult,
+    plan_store,
+    render_prompt,
+)
+from tests.planner.helpers import SHOP, annotated
+from tests.planner.models import ScriptedModel, scripted
+from tests.support.encoders import HashingEncoder
+
+REQUEST = PlanRequest("do you sell wool socks", SHOP, {"page": "p1"})
+GOOD = 's1 = find(query="wool socks")'
+TWO = GOOD + "\ns2 = fact(item_id=s1.item_id, query=question)"
+BAD = 's1 = fact(item_id="p1", query=question)'
+
+
+@pytest.fixture(params=["sync", "async"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def ask(planner: ChatPlanner, way: str, request: PlanRequest = REQUEST) -> PlanResult:
+    result = planner.plan(request) if way == "sync" else asyncio.run(planner.aplan(request))
+    request.validate(result.plan)
+    return result
+
+
+def test_a_valid_answer_is_the_plan(way: str) -> None:
+    result = ask(ChatPlanner(scripted(TWO)), way)
+    assert str(result.plan) == TWO
+    assert (result.planner, result.attempts, result.fallback) == ("chat:scripted", 1, "")
+    assert result.tokens == {"input": 100, "output": 7}
+    assert result.milliseconds > 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"```\n{TWO}\n```",
+        f"```text\r\n{TWO}\r\n```\r\n",
+        f"Sure! Here is the plan:\n\n{TWO}\n\nIt looks up the socks first.",
+        f"  {TWO}  ",
+        "\n\n".join(TWO.split("\n")),
+    ],
+)
+def test_code_fences_and_prose_around_the_plan_do_not_count(answer: str, way: str) -> None:
+    result = ask(ChatPlanner(scripted(answer)), way)
+    assert str(result.plan) == TWO
+    assert result.attempts == 1
+
+
+def test_an_answer_in_content_blocks_is_read() -> None:
+    blocks = [{"type": "text", "text": GOOD.split("(")[0]}, {"type": "text", "text": "("}]
+    blocks[1]["text"] += GOOD.split("(")[1]
+    assert str(ask(ChatPlanner(scripted(blocks)), "sync").plan) == GOOD
+
+
+def test_the_model_is_shown_the_prompt(way: str) -> None:
+    model = scripted(GOOD)
+    ask(ChatPlanner(model), way)
+    prompt = render_prompt(REQUEST)
+    (heard,) = model.heard
+    assert [(type(m), m.content) for m in heard] == [
+        (SystemMessage, prompt.head),
+        (HumanMessage, prompt.tail),
+    ]
+
+
+def test_plan_cases_that_can_be_run_here_are_shown_as_examples() -> None:
+    model = scripted(GOOD)
+    store = plan_store(annotated(), HashingEncoder(256))
+    request = PlanRequest("do you sell wool hats", SHOP.without("own"))
+    ask(ChatPlanner(model, plan_cases=store, examples=2), "sync", request)
+    tail = str(model.heard[0][1].content)
+    assert "Question: do you sell wool socks\nPlan:" in tail
+    assert tail.count("Plan:\n") == 2
+    assert "own(" not in tail
+    assert "context." not in tail
+
+
+def test_an_invalid_plan_is_sent_back_once_with_its_error(way: str) -> None:
+    model = scripted(BAD, GOOD)
+    result = ask(ChatPlanner(model), way)
+    assert str(result.plan) == GOOD
+    assert (result.attempts, result.fallback) == (2, "")
+    assert result.tokens == {"input": 200, "output": 14}
+    first, second = model.heard
+    assert second[: len(first)] == first
+    said, quoted = second[len(first) :]
+    assert isinstance(said, AIMessage)
+    assert said.content == BAD
+    assert 's1: item_id may not be the text "p1". It takes context | step.' in str(quoted.content)
+
+
+def test_a_repair_round_quotes_every_violation() -> None:
+    model = scripted("s1 = buy()\ns2 = fact(item_id=s1.a)", GOOD)
+    ask(ChatPlanner(model), "sync")
+    quoted = str(model.heard[1][-1].content)
+    assert "s1: There is no tool buy." in quoted
+    assert "s2: fact needs the argument query." in quoted
+
+
+@pytest.mark.parametrize("answer", ["", "I cannot do that.", "s1 = find(", "s2 = find()", "\0"])
+def test_what_is_no_plan_is_sent_back_too(answer: str, way: str) -> None:
+    model = scripted(answer, GOOD)
+    assert str(ask(ChatPlanner(model), way).plan) == GOOD
+    assert len(model.heard) == 2
+
+
+def test_the_planner_is_named_after_its_model() -> None:
+    assert ChatPlanner(scripted()).name == "chat:scripted"
+    assert ChatPlanner(ScriptedModel(answers=[], model_name="")).name == "chat:ScriptedModel"
+
+
+def test_one_planner_serves_many_requests_apart() -> None:
+    model = scripted(BAD, GOOD, TWO)
+    planner = ChatPlanner(model)
+    assert [ask(planner, "sync").attempts for _ in range(2)] == [2, 1]
+    assert len(model.heard[2]) == 2

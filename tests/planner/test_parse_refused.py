@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import PlanError
+from casewright.planner import Plan, parse_plan
+from tests.planner.strategies import TOKEN_TEXTS, mutated
+
+
+def refused(text: str) -> PlanError:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text)
+    error = caught.value
+    assert error.rule
+    assert error.mend
+    assert error.rule in str(error)
+    assert error.mend in str(error)
+    return error
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n"])
+def test_a_plan_has_at_least_one_step(text: str) -> None:
+    error = refused(text)
+    assert error.step is None
+    assert "no step" in error.rule
+    assert "no_evidence()" in error.mend
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("s2 = a()", "s1"),
+        ("s0 = a()", "s1"),
+        ("s01 = a()", "s1"),
+        ("S1 = a()", "s1"),
+        ("s1 = a()\ns3 = b()", "s2"),
+        ("s1 = a()\ns1 = b()", "s2"),
+        ("step1 = a()", "s1"),
+    ],
+)
+def test_steps_count_from_one_without_gaps(text: str, step: str) -> None:
+    error = refused(text)
+    assert error.step == step
+    assert "without gaps" in error.rule
+    assert step in error.mend
+
+
+def test_an_argument_is_given_once() -> None:
+    error = refused("s1 = a()\ns2 = b(x=1, y=2, x=3)")
+    assert error.step == "s2"
+    assert "x is given twice" in error.rule
+    assert "once" in error.mend
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("null", "None", "True", "NaN", "Infinity", "-Infinity", "'text'", "text", "", "{}"),
+        *('{"a": 1}', "[[1]]", "[[]]", "[1,]", "[,1]", "[1", "01", "+1", "1.", ".5", "--1", "1_0"),
+        *("0x1f", "1e", "1a", "1.2.3", "questions", "question.id", "question()", "context"),
+        *("context.", "context.a.b", "context[0].a", "contexts.a", "s1", "s1.", "s0.a", "s01.a"),
+        *("s1[-1].a", "s1[].a", "s1[0]", "s1[01].a", "s1[1.0].a", "s1.a.b", "s1 .a", "s1[s2.a].b"),
+        *("s1.a + 1", '"a" "b"', '"a', '"a\\"', '"\\x41"', '"\\u12"', "trueish", "b(x=1)", "s1.é"),
+    ],
+)
+def test_no_other_form_is_a_value(value: str) -> None:
+    assert refused(f"s1 = a(x={value})").step == "s1"
+
+
+@pytest.mark.parametrize("value", ['"a\nb"', '"a\tb"', '"\0"', '"\x1f"'])
+def test_a_text_holds_no_raw_control_characters(value: str) -> None:
+    assert refused(f"s1 = a(x={value})").step == "s1"
+
+
+@pytest.mark.parametrize("value", ["1e999", "-1e999"])
+def test_a_number_is_finite(value: str) -> None:
+    assert "finite" in refused(f"s1 = a(x={value})").rule
+
+
+@pytest.mark.parametrize("value", [r'"\ud800"', r'"\udc00 a"', '"\ud800"'])
+def test_a_text_holds_no_half_of_a_surrogate_pair(value: str) -> None:
+    assert "surrogate" in refused(f"s1 = a(x={value})").rule
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("a()", "s1", "s1 a()", "s1 =", "s1 = a", "s1 = a(", "s1 = a)", "s1 = ()", "s1 = a()()"),
+        *("s1 = a() b", "s1 = a(),", "s1 = a(x)", "s1 = a(1)", "s1 = a(x=1 y=2)", "s1 = a(x=1,)"),
+        *("s1 = a(,x=1)", "s1 = a(x==1)", "s1 = a.b()", "s1 = a-b()", "s1 = 1a()", "s1 = é()"),
+        *(
+            "s1 = a(1x=1)",
+            "s1 = a(x-y=1)",
+            "# no",
+            "s1 = a() # no",
+            "```",
+            "s1: a()",
+            "s1 = a(é=1)",
+        ),
+        *(
+            "s1 = a()\rs2 = b()",
+            "s1 = a()\u2028s2 = b()",
+            "s1 = a(x=\n1)",
+            "s1\xa0= a()",
+            "\ufeffs1",
+        ),
+    ],
+)
+def test_no_other_line_is_a_step(line: str) -> None:
+    assert refused(line).step == "s1"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters()) | TOKEN_TEXTS | mutated() | TOKEN_TEXTS.map("s1 = a(x=".__add__))
+def test_any_text_is_a_plan_or_a_plan_error(text: str) -> None:
+    try:
+        plan = parse_plan(text)
+    except PlanError as error:
+        str(error).encode()
+        return
+    assert isinstance(plan, Plan)
+    assert parse_plan(str(plan)) == plan
+
+
+NASTY: dict[str, Callable[[int], str]] = {
+    "brackets": lambda n: "s1 = a(x=" + "[" * n,
+    "closed brackets": lambda n: "s1 = a(x=" + "[" * (n // 2) + "]" * (n // 2) + ")",
+    "parentheses": lambda n: "s1 = " + "a(" * (n // 2),
+    "digits": lambda n: "s1 = a(x=" + "1" * n + ")",
+    "decimals": lambda n: "s1 = a(x=1." + "1" * n + "x)",
+    "exponent": lambda n: "s1 = a(x=1e" + "1" * n + "_)",
+    "number parts": lambda n: "s1 = a(x=" + "1" * (n // 3) + "." + "1" * (n // 3) + "e1" * (n // 6),
+    "spaces": lambda n: "s1 = a(" + " " * n + "x",
+    "space before the step": lambda n: " " * n + "x",
+    "lines": lambda n: "\n" * n,
+    "blank lines": lambda n: " \r\n" * (n // 3),
+    "quotes": lambda n: "s1 = a(x=" + '"' * n,
+    "escapes": lambda n: 's1 = a(x="' + "\\\\" * (n // 2),
+    "escaped quotes": lambda n: 's1 = a(x="' + '\\"' * (n // 2),
+    "unicode escapes": lambda n: 's1 = a(x="' + "\\u00e9" * (n // 6) + '")',
+    "one long text": lambda n: 's1 = a(x="' + "é" * n + '")',
+    "a long name": lambda n: "s1 = " + "a" * n,
+    "a long step": lambda n: "s" + "1" * n,
+    "a long reference": lambda n: "s1 = a(x=s" + "1" * n + ".a)",
+    "a long field": lambda n: "s1 = a(x=context." + "a" * n + ".",
+    "a long list": lambda n: "s1 = a(x=[" + "1, " * (n // 3) + "1])",
+    "a list of texts": lambda n: "s1 = a(x=[" + '"a",' * (n // 4),
+    "many arguments": lambda n: "s1 = a(" + ",".join(f"x{i}=1" for i in range(n // 9)),
+    "many steps": lambda n: "\n".join(f"s{i} = a()" for i in range(1, n // 11)),
+    "many steps, the last one bad": lambda n: (
+        "\n".join(f"s{i} = a()" for i in range(1, n // 11)) + "\nx"
+    ),
+    "commas": lambda n: "s1 = a(x=[1" + "," * n,
+    "NUL": lambda n: "s1 = a(x=" + "\0" * n,
+    "lone surrogates": lambda n: 's1 = a(x="' + "\ud800" * n + '")',
+}
+
+
+def outcome(text: str) -> str:
+    try:
+        return type(parse_plan(text)).__name__
+    except PlanError:
+        return "PlanError"
+
+
+def seconds(text: str) -> float:
+    """Return the least processor time of some runs, each long enough for the clock."""
+    spent = []
+    for _ in range(3):
+        started = time.process_time()
+        for _ in range(3):
+            outcome(text)
+        spent.append(time.process_time() - started)
+    return min(spent)
+
+
+@pytest.mark.parametrize("shape", NASTY)
+def test_parsing_takes_linear_time(shape: str) -> None:
+    small, large = NASTY[shape](20_000), NASTY[shape](80_000)
+    seconds(small)
+    assert seconds(large) < 9 * seconds(small) + 0.004
+
+
+@pytest.mark.parametrize("shape", NASTY)
+def test_a_million_characters_are_a_plan_or_a_plan_error_at_once(shape: str) -> None:
+    text = NASTY[shape](1_000_000)
+    started = time.process_time()
+    assert outcome(text) in ("Plan", "PlanError")
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("shape", ["brackets", "digits", "a long name", "a long step", "NUL"])
+def test_the_error_for_a_huge_text_is_short(shape: str) -> None:
+    assert len(str(refused(NASTY[shape](100_000) + " x"))) < 400

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+from casewright.planner import PlanRequest, render_prompt
+from casewright.tools import Parameter, Toolbox, ToolExample, ToolSpec
+from tests.planner.helpers import SHOP
+
+EXAMPLES = [ToolExample("how big is my tent", "s1 = own(query=question)")]
+
+
+def test_the_head_holds_role_tools_constraints_and_fixed_examples_in_this_order() -> None:
+    head = render_prompt(PlanRequest("q", SHOP)).head
+    parts = ["You plan look-ups", "Tools:", SHOP["find"].signature(), "Constraints:", "Examples:"]
+    places = [head.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_every_tool_is_shown_by_signature_description_and_example() -> None:
+    described = ToolSpec(
+        "weather",
+        "Tells the weather.",
+        (Parameter("city", "Which city."),),
+        example=ToolExample("rain in Oslo?", 's1 = weather(city="Oslo")'),
+    )
+    head = render_prompt(PlanRequest("q", SHOP.with_(described))).head
+    for tool in SHOP.with_(described):
+        assert tool.signature() in head
+        assert tool.description in head
+        if tool.example is not None:
+            assert f"Question: {tool.example.query}\nPlan:\n{tool.example.plan}" in head
+    assert "city: Which city." in head
+
+
+def test_a_tool_that_is_not_in_the_toolbox_is_not_shown() -> None:
+    text = str(render_prompt(PlanRequest("q", SHOP.without("desk"))))
+    assert "desk" not in text
+
+
+def test_the_constraints_name_every_source_and_the_empty_plan() -> None:
+    head = render_prompt(PlanRequest("q", Toolbox([]))).head
+    constraints = head[head.index("Constraints:") :]
+    for word in ("span", "literal", "question", "context.FIELD", "sK.FIELD", "sK[i].FIELD"):
+        assert word in constraints
+    assert "s1 = no_evidence()" in constraints
+
+
+def test_the_head_depends_on_the_toolbox_alone() -> None:
+    one = render_prompt(PlanRequest("where is it", SHOP, {"page": "p1"}), EXAMPLES)
+    other = render_prompt(
+        PlanRequest("is it red", SHOP, {}, [{"question": "hi", "answer": "hello"}])
+    )
+    assert one.head == other.head
+    assert one.tail != other.tail
+    assert one.head != render_prompt(PlanRequest("where is it", SHOP.without("desk"))).head
+
+
+def test_the_tail_holds_examples_history_context_and_question_in_this_order() -> None:
+    request = PlanRequest(
+        "where is it", SHOP, {"page": "p1"}, [{"question": "my tent?", "answer": "Sent."}]
+    )
+    tail = render_prompt(request, EXAMPLES).tail
+    parts = [
+        "Question: how big is my tent\nPlan:\ns1 = own(query=question)",
+        "Earlier question: my tent?\nEarlier answer: Sent.",
+        'Context: {"page": "p1"}',
+        "Question: where is it\nPlan:",
+    ]
+    places = [tail.index(part) for part in parts]
+    assert places == sorted(places)
+    assert tail.endswith(parts[-1])
+
+
+def test_the_whole_prompt_is_head_and_tail() -> None:
+    prompt = render_prompt(PlanRequest("where is it", SHOP), EXAMPLES)
+    assert str(prompt) == f"{prompt.head}\n\n{prompt.tail}"
+
+
+def test_a_null_field_of_the_context_is_not_shown() -> None:
+    tail = render_prompt(PlanRequest("q", SHOP, {"page": None, "shop": "é"})).tail
+    assert f"Context: {json.dumps({'shop': 'é'}, ensure_ascii=False)}" in tail
+
+
+def test_a_huge_context_does_not_fill_the_prompt() -> None:
+    long = render_prompt(PlanRequest("q", SHOP, {"page": "x" * 100_000})).tail
+    many = render_prompt(PlanRequest("q", SHOP, {f"f{i}": [i] * 50 for i in range(1000)})).tail
+    assert len(long) < 3000
+    assert len(many) < 3000

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.planner import PlanRequest, QueryRecord, parse_plan
+from tests.planner.helpers import SHOP, errors_of
+
+LOCATOR = {
+    "name": "shop-locator",
+    "parameters": {"town": "Which town.", "shop_id": "Which shop."},
+    "results": ["address"],
+}
+NAME = "shop_x2d_locator"
+CALL = "s1 = own(query=question)\ns2 = " + NAME + "(town={}, shop_id={})"
+
+
+def request(**more: Any) -> PlanRequest:
+    record = {"query": "a shop in Bad Homburg", "context": {"near": "Bonn"}, **more}
+    return QueryRecord.read(record).request(SHOP)
+
+
+def test_a_record_without_changes_has_the_domains_toolbox() -> None:
+    made = request()
+    assert made.toolbox.names == SHOP.names
+    assert (made.question, made.context) == ("a shop in Bad Homburg", {"near": "Bonn"})
+
+
+def test_an_extra_tool_is_added_for_this_record_only() -> None:
+    made = request(tools_extra=[LOCATOR])
+    assert made.toolbox.names == ("find", "own", "fact", "desk", NAME, "no_evidence")
+    assert NAME not in SHOP
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['"Bad Homburg"', '"some other town"', "5", "question", "context.near", "s1.title"],
+)
+def test_an_extra_parameter_takes_any_source_but_booleans(value: str) -> None:
+    request(tools_extra=[LOCATOR]).validate(parse_plan(CALL.format(value, "s1.item_id")))
+
+
+@pytest.mark.parametrize(
+    ("town", "shop"),
+    [
+        ("true", "s1.item_id"),
+        ("question", '"s-17"'),
+        ("question", "17"),
+        ("question", "question"),
+        ("question", '"Bad Homburg"'),
+    ],
+)
+def test_an_extra_identifier_comes_from_context_or_steps(town: str, shop: str) -> None:
+    made = request(tools_extra=[LOCATOR])
+    made.validate(parse_plan(CALL.format("question", "context.near")))
+    text = CALL.format(town, shop)
+    (error,) = errors_of(text, made.toolbox, made.question, dict(made.context))
+    assert error.step == "s2"
+
+
+@pytest.mark.parametrize("arguments", ["town=question", "shop_id=s1.item_id", ""])
+def test_the_parameters_of_an_extra_tool_are_required(arguments: str) -> None:
+    made = request(tools_extra=[LOCATOR])
+    text = f"s1 = own(query=question)\ns2 = {NAME}({arguments})"
+    assert errors_of(text, made.toolbox, made.question)
+
+
+def test_a_removed_tool_is_out_of_the_toolbox() -> None:
+    made = request(tools_removed=["own", "desk"])
+    assert made.toolbox.names == ("find", "fact", "no_evidence")
+    assert errors_of("s1 = desk(query=question)", made.toolbox, made.question)
+
+
+def test_a_removed_tool_may_be_an_extra_one_by_its_own_name() -> None:
+    made = request(tools_extra=[LOCATOR], tools_removed=["shop-locator"])
+    assert made.toolbox.names == SHOP.names
+
+
+def test_no_evidence_cannot_be_removed() -> None:
+    assert "no_evidence" in request(tools_removed=["no_evidence"]).toolbox
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"tools_removed": ["teleport"]}, "teleport"),
+        ({"tools_extra": [{"name": "find"}]}, "find"),
+        ({"tools_extra": [{"name": "twice"}, {"name": "twice"}]}, "twice"),
+        ({"tools_extra": [{"parameters": {}}]}, "name"),
+        ({"tools_extra": [{"name": "a", "parameters": {"b c": ""}}]}, "b c"),
+        ({"query": " "}, "empty"),
+        ({"query": "a\0b"}, "control"),
+        ({"context": {"a": float("nan")}}, "JSON"),
+    ],
+)
+def test_an_unusable_record_is_an_input_error(change: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        request(**change)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.domains.shopping.data import records
+from tests.serve.helpers import GALAXY, Done, new_home, result, run
+
+Answer = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def galaxy(home: Path) -> Answer:
+    answer: Answer = result(run(home, "ask", GALAXY, "--json"))
+    return answer
+
+
+@pytest.fixture(scope="module")
+def galaxy_text(home: Path) -> Done:
+    return run(home, "ask", GALAXY)
+
+
+def test_question_about_an_owned_thing_is_planned_as_two_dependent_steps(galaxy: Answer) -> None:
+    first, second = galaxy["plan"].split("\n")
+    assert first.startswith("s1 = order_lookup(")
+    assert second == "s2 = prod_qna(product_id=s1.product_id, query=question)"
+    assert [(step["tool"], step["status"]) for step in galaxy["steps"]] == [
+        ("order_lookup", "done"),
+        ("prod_qna", "done"),
+    ]
+
+
+def test_answer_cites_the_order_and_the_fact(galaxy: Answer) -> None:
+    cited = [item for item in galaxy["evidence"] if item["id"] in galaxy["citations"]]
+    assert {item["tool"] for item in cited} == {"order_lookup", "prod_qna"}
+    assert {"orders:O5001", "facts:P001.2"} <= {item["source"] for item in cited}
+    assert "8 GB" in galaxy["text"]
+    assert all(f"[{item['id']}]" in galaxy["text"] for item in cited)
+
+
+def test_citations_are_evidence_that_exists(galaxy: Answer) -> None:
+    known = [item["id"] for item in galaxy["evidence"]]
+    assert len(set(known)) == len(known)
+    assert galaxy["citations"]
+    assert set(galaxy["citations"]) <= set(known)
+
+
+def test_answer_says_who_planned_who_worded_and_how_long_it_took(galaxy: Answer) -> None:
+    assert galaxy["planner"]["name"] == "case"
+    assert galaxy["planner"]["fallback"] == ""
+    assert galaxy["generator"] == "extractive"
+    assert galaxy["usage"]["planning_ms"] > 0
+    assert galaxy["usage"]["execution_ms"] > 0
+    assert galaxy["missing"] == []
+
+
+def test_answer_for_people_shows_plan_text_and_cited_evidence(galaxy_text: Done) -> None:
+    assert galaxy_text.returncode == 0
+    shown = " ".join(galaxy_text.stdout.split())
+    assert shown.startswith("Plan ")
+    assert "s2 = prod_qna(product_id=s1.product_id, query=question)" in shown
+    assert "quotes what was found" in shown
+    assert "Memory (RAM): 8 GB [E3]" in shown
+    assert "[E1] orders:O5001 s1" in shown
+
+
+def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Done) -> None:
+    assert galaxy_text.stderr == ""
+
+
+def test_stdout_holds_only_the_result_while_the_stores_are_built(tmp_path: Path) -> None:
+    first = run(new_home(tmp_path / "first"), "ask", "How long do refunds take?", "--json")
+    assert "Building the shopping stores" in first.stderr
+    answer = result(first)
+    assert answer["plan"] == "s1 = customer_support(query=question)"
+    assert answer["citations"]
+
+
+def test_another_customer_never_sees_the_first_ones_order(home: Path) -> None:
+    customer = "C002"
+    done = run(home, "ask", GALAXY, "--customer", customer, "--json")
+    result(done)
+    foreign = [order for order in records("orders") if order["customer"] != customer]
+    assert len(foreign) >= 7
+    for order in foreign:
+        assert order["id"] not in done.stdout
+        assert order["parcel"]["tracking"] not in done.stdout
+        assert all(item["title"] not in done.stdout for item in order["items"])
+
+
+def test_page_that_is_open_is_where_the_product_comes_from(home: Path) -> None:
+    page = json.dumps({"product_id": "P021", "page": "product"})
+    answer = result(run(home, "ask", "Do people like it?", "--context", page, "--json"))
+    assert answer["plan"] == "s1 = review_summary(product_id=context.product_id, query=question)"
+    assert answer["steps"][0]["arguments"]["product_id"] == "P021"
+    mine = {review["id"] for review in records("reviews") if review["product_id"] == "P021"}
+    sources = [item["source"] for item in answer["evidence"]]
+    assert sources[0] == "reviews:P021"
+    assert {source.removeprefix("reviews:") for source in sources[1:]} <= mine
+
+
+def test_small_talk_is_answered_without_evidence(home: Path) -> None:
+    answer = result(run(home, "ask", "Thank you, have a nice evening!", "--json"))
+    assert answer["plan"] == "s1 = no_evidence()"
+    assert answer["evidence"] == answer["citations"] == []
+
+
+def test_question_with_markup_quotes_and_emoji_is_taken_as_it_is(home: Path) -> None:
+    question = 'Is the "[bold]Dustin[/bold]" robot vacuum \\ any good? 🤖'
+    done = run(home, "ask", question)
+    assert done.returncode == 0, done.stderr
+    assert "s1 = " in done.stdout

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.serve.helpers import one_line_error, result, run
+
+QUESTION = "Where is my tablet?"
+
+
+def orders(cases: Path) -> Path:
+    return cases / "collection" / "orders" / "storage.sqlite"
+
+
+def garbage(cases: Path) -> None:
+    orders(cases).write_bytes(random.Random(0).randbytes(20_000))
+
+
+def cut_off(cases: Path) -> None:
+    whole = orders(cases).read_bytes()
+    orders(cases).write_bytes(whole[: len(whole) // 3])
+
+
+def missing(cases: Path) -> None:
+    orders(cases).unlink()
+
+
+def no_json(cases: Path) -> None:
+    (cases / "meta.json").write_text("{")
+
+
+def emptied(cases: Path) -> None:
+    orders(cases).write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [garbage, cut_off, missing, no_json, emptied])
+def test_damaged_store_is_a_clear_error_that_names_folder_and_mend(
+    own_home: Path, damage: Callable[[Path], None]
+) -> None:
+    cases = own_home / "data" / "shopping" / "cases"
+    damage(cases)
+    done = run(own_home, "ask", QUESTION, "--json")
+    line = one_line_error(done)
+    assert str(cases) in line
+    assert "damaged" in line
+    assert "build" in line
+    assert json.loads(done.stdout)["error"]["kind"] == "StoreDamagedError"
+
+
+def test_building_anew_repairs_damaged_stores(own_home: Path) -> None:
+    garbage(own_home / "data" / "shopping" / "cases")
+    built = result(run(own_home, "domains", "--build", "shopping", "--json"))
+    assert built == {"domain": "shopping", "cases": {**built["cases"], "orders": 16}}
+    answer = result(run(own_home, "ask", QUESTION, "--json"))
+    assert [step["status"] for step in answer["steps"]] == ["done", "done"]
+
+
+def test_stores_folder_that_cannot_be_made_is_a_clear_error(own_home: Path) -> None:
+    place = own_home / "data" / "shopping"
+    place.rename(own_home / "data" / "old")
+    place.write_text("a file where a folder should be")
+    line = one_line_error(run(own_home, "ask", QUESTION))
+    assert str(place) in line
+    assert "CASEWRIGHT_HOME" in line

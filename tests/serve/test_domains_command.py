@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.domains import domain_names, find_domain
+from tests.serve.helpers import new_home, result, run
+
+
+@pytest.fixture(scope="module")
+def listed(home: Path) -> list[dict[str, Any]]:
+    domains: list[dict[str, Any]] = result(run(home, "domains", "--json"))
+    return domains
+
+
+def test_every_domain_is_listed_with_questions_to_try(home: Path) -> None:
+    done = run(home, "domains")
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in domain_names():
+        domain = find_domain(name)
+        assert f"{name}: {domain.description}" in done.stdout
+        for question in domain.questions:
+            assert f'casewright ask --domain {name} "{question}"' in done.stdout
+        for field, values in domain.scopes.items():
+            assert f"--{field} {' | '.join(values)}" in done.stdout
+
+
+def test_listing_for_machines_says_the_same(listed: list[dict[str, Any]]) -> None:
+    assert [domain["name"] for domain in listed] == domain_names()
+    for domain in listed:
+        known = find_domain(domain["name"])
+        assert domain["description"] == known.description
+        assert domain["questions"] == list(known.questions)
+        assert domain["scopes"] == {field: list(v) for field, v in known.scopes.items()}
+
+
+def test_listing_says_where_the_stores_are_and_whether_they_are_built(
+    home: Path, listed: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert listed[0]["folder"] == str(home / "data" / "shopping")
+    assert listed[0]["built"] is True
+    bare = new_home(tmp_path / "bare")
+    assert result(run(bare, "domains", "--json"))[0]["built"] is False
+    assert not (bare / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "tools"),
+    [
+        (1, {"order_lookup", "shipment_status", "customer_support"}),
+        (2, {"prod_search", "review_summary"}),
+        (3, {"prod_search"}),
+    ],
+)
+def test_question_to_try_is_answered_with_what_it_asks_for(
+    home: Path, number: int, tools: set[str]
+) -> None:
+    question = find_domain("shopping").questions[number]
+    answer = result(run(home, "ask", question, "--json"))
+    assert {step["tool"] for step in answer["steps"]} == tools, (question, answer["plan"])
+    assert answer["missing"] == [], (question, answer["plan"])
+    assert answer["citations"]

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.serve.helpers import Done, one_line_error, run
+
+#: What was asked for, and what the error must say.
+UNUSABLE: dict[str, tuple[list[str], str]] = {
+    "empty question": (["ask", ""], "question is empty"),
+    "blank question": (["plan", " \n "], "question is empty"),
+    "too long a question": (["ask", "x" * 100_000], "100,000 characters"),
+    "too long a question to plan": (["plan", "x" * 100_000], "100,000 characters"),
+    "unknown domain": (["ask", "hello", "--domain", "nope"], "Domains are: shopping"),
+    "unknown domain to build": (["domains", "--build", "nope"], "Domains are: shopping"),
+    "unknown domain to measure": (["bench", "planner", "-d", "nope"], "Domains are: shopping"),
+    "unknown planner": (["ask", "hello", "--planner", "nope"], "Planners are: case"),
+    "unknown planner to measure": (["bench", "planner", "--planner", "no"], "Planners are: case"),
+    "unknown generator": (["ask", "hello", "--generator", "no"], "Generators are: extractive"),
+    "planner without its package": (["plan", "hello", "--planner", "nope:model"], "nope:model"),
+    "generator without its package": (["ask", "hi", "--generator", "nope:model"], "nope:model"),
+    "planner without a model": (["plan", "hello", "--planner", "openai:"], "provider:model"),
+    "unknown customer": (["ask", "hello", "--customer", "C999"], "C001, C002, C003"),
+    "context that is no JSON": (["ask", "hello", "--context", "{nope"], "--context is not JSON"),
+    "context that is a list": (["ask", "hello", "--context", "[1]"], "not a JSON object"),
+    "context that is null": (["plan", "hello", "--context", "null"], "not a JSON object"),
+    "context with NaN": (["plan", "hello", "--context", '{"a": NaN}'], "JSON"),
+    "context nested deeply": (
+        ["ask", "hello", "--context", '{"a": ' + "[" * 60_000 + "]" * 60_000 + "}"],
+        "--context is not JSON",
+    ),
+    "context that is no Unicode text": (
+        ["ask", "do people like it?", "--context", '{"product_id": "\\ud800"}'],
+        "Unicode",
+    ),
+    "no question and no input": (["plan"], "either a question or --input"),
+    "question and input": (["plan", "hello", "--input", "x"], "either a question or --input"),
+    "missing input": (["plan", "--input", "none.jsonl"], "none.jsonl"),
+    "plot nowhere": (["bench", "executor", "--dags", "1", "--plot", "no/x.png"], "no/x.png"),
+    "unknown option": (["ask", "hello", "--nope"], "--nope"),
+    "unknown command": (["nope"], "nope"),
+    "missing question": (["ask"], "question"),
+    "too few folds": (["bench", "planner", "--folds", "1"], "--folds"),
+    "folds that are no number": (["bench", "planner", "--folds", "x"], "--folds"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(home: Path) -> dict[str, Done]:
+    """Each of them run with --json, two at a time."""
+
+    def once(arguments: list[str]) -> Done:
+        return run(home, *arguments, *(["--json"] if arguments != ["nope"] else []))
+
+    with ThreadPoolExecutor(2) as pool:
+        started = {name: pool.submit(once, given) for name, (given, _) in UNUSABLE.items()}
+        return {name: future.result() for name, future in started.items()}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_users_error_is_one_clear_line(runs: dict[str, Done], name: str) -> None:
+    line = one_line_error(runs[name])
+    assert UNUSABLE[name][1] in line
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize("name", [name for name in UNUSABLE if name != "unknown command"])
+def test_users_error_is_an_object_for_machines(runs: dict[str, Done], name: str) -> None:
+    done = runs[name]
+    assert done.returncode == 2
+    assert done.stdout, "nothing on stdout"
+    error = json.loads(done.stdout)["error"]
+    assert UNUSABLE[name][1] in error["message"]
+    assert error["message"] in done.stderr
+    assert error["kind"].endswith("Error")
+    assert error["kind"].isidentifier()
+
+
+@pytest.fixture(scope="module")
+def plain(home: Path) -> Done:
+    return run(home, "ask", "hello", "--domain", "nope")
+
+
+def test_error_without_json_leaves_stdout_empty(plain: Done) -> None:
+    assert one_line_error(plain)
+    assert plain.stdout == ""
+
+
+def test_error_kind_tells_a_missing_package_from_a_bad_input(home: Path) -> None:
+    missing = run(home, "plan", "hello", "--planner", "nope:model", "--json")
+    unknown = run(home, "plan", "hello", "--planner", "nope", "--json")
+    kinds = [json.loads(done.stdout)["error"]["kind"] for done in (missing, unknown)]
+    # With LangChain installed, an unknown provider is an input error.
+    assert kinds[0] in ("DependencyError", "InputError")
+    assert kinds[1] == "InputError"
+
+
+def test_context_as_deep_as_json_can_be_read_is_no_error(home: Path) -> None:
+    deep = '{"a": ' + "[" * 400 + "]" * 400 + "}"
+    done = run(home, "plan", "Thank you!", "--context", deep, "--json")
+    assert done.returncode == 0, done.stderr

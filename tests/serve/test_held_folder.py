@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from casewright.domains import build
+from tests.serve.helpers import GALAXY, Done, environment, one_line_error, result, run, run_this
+from tests.stores.helpers import contents
+
+HOLDER = """
+import sys
+from casewright.stores import connections
+key, engine = connections.acquire(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+connections.release(key, engine)
+"""
+#: The command line as it is, but for its patience: a minute is long for a test.
+IMPATIENT = """
+import sys
+from casewright.domains import build
+from casewright.serve.cli import main
+build.LOCK_SECONDS = 0.5
+sys.argv[0] = "casewright"
+main()
+"""
+
+
+@contextmanager
+def held(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process holds the home's stores until a line is written to it."""
+    folder = home / "data" / "shopping" / "cases"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)],
+        env=environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def impatient(home: Path, *arguments: str) -> Done:
+    return run_this(home, [sys.executable, "-c", IMPATIENT, *arguments])
+
+
+def test_folder_held_by_another_process_is_a_clear_error(own_home: Path) -> None:
+    with held(own_home):
+        started = time.monotonic()
+        done = impatient(own_home, "ask", GALAXY, "--json")
+        assert time.monotonic() - started < 10
+    line = one_line_error(done)
+    assert "Another process holds" in line
+    assert str(own_home) in line
+    assert json.loads(done.stdout)["error"] == {"kind": "StoreLockedError", "message": line}
+
+
+def test_build_that_is_refused_a_held_folder_leaves_it_built(own_home: Path) -> None:
+    shopping = own_home / "data" / "shopping"
+    with held(own_home):
+        before = contents(shopping)
+        assert "Another process holds" in one_line_error(
+            impatient(own_home, "domains", "--build", "shopping")
+        )
+        assert contents(shopping) == before
+
+
+def test_command_waits_for_a_folder_and_answers_once_it_is_free(own_home: Path) -> None:
+    with held(own_home) as process:
+        timer = threading.Timer(2, process.communicate, ("free\n",))
+        timer.start()
+        started = time.monotonic()
+        answer = result(run(own_home, "ask", GALAXY, "--json"))
+        assert time.monotonic() - started > 2
+        timer.join()
+    assert answer["citations"]
+
+
+def test_commands_that_run_at_once_wait_for_each_other(own_home: Path) -> None:
+    (own_home / "data" / "shopping" / "built.json").unlink()
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(run, own_home, "ask", GALAXY, "--json") for _ in range(2)]
+        runs = [future.result() for future in asked]
+    assert all("8 GB" in result(done)["text"] for done in runs)
+    # One of them built the stores, the other found them built.
+    assert sum("Building" in done.stderr for done in runs) == 1
+
+
+def test_patience_with_another_process_is_long_enough_for_a_build_and_has_an_end() -> None:
+    assert 20 <= build.LOCK_SECONDS <= 120

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.domains.shopping.domain import queries
+from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.planner import QueryRecord, parse_plan
+from casewright.stores import CaseStore
+from tests.serve.helpers import Done, one_line_error, run
+from tests.stores.helpers import note_schema
+
+WEATHER = {
+    "name": "weather_report",
+    "parameters": {"place": "where"},
+    "results": ["evidence"],
+    "description": "The weather forecast of a place.",
+    "example": {
+        "query": "Will it rain in Wexmoor tomorrow?",
+        "plan": 's1 = weather_report(place="Wexmoor")',
+    },
+}
+GOOD: dict[Any, dict[str, Any]] = {
+    "a": {"query": "Where is my tablet?"},
+    7: {"query": "How long do refunds take?"},
+    "": {"query": "Do people like it?", "context": {"product_id": "P021", "page": "product"}},
+    "extra": {"query": "Will it rain in Dunmere tomorrow?", "tools_extra": [WEATHER]},
+    "removed": {"query": "Where is my tablet?", "tools_removed": ["shipment_status"]},
+    "ünï 🙂": {"query": "¿Dónde está mi tableta? 🙂", "more": "ignored"},
+}
+#: A bad line, the id that its answer has, and a word of its error.
+BAD: list[tuple[bytes, Any, str]] = [
+    (b'{"id": "broken", "query": "Where', None, "no JSON"),
+    (b"{}", None, "query"),
+    (b'{"id": "nul", "query": "a\\u0000b"}', "nul", "control characters"),
+    (json.dumps({"id": "long", "query": "x" * 100_000}).encode(), "long", "100,000"),
+    (b'{"id": "empty", "query": " "}', "empty", "empty"),
+    (b'{"id": "typed", "query": 5}', "typed", "query"),
+    (b"[1, 2]", None, "not a JSON object"),
+    (b"null", None, "not a JSON object"),
+    (b"\xff\xfe\xfd", None, "no JSON"),
+    (b"[" * 100_000, None, "recursion"),
+    (b'{"id": 1.5, "query": "hello"}', None, "id"),
+    (b'{"id": ["x"], "query": "hello"}', None, "id"),
+    (b'{"id": "context", "query": "hello", "context": []}', "context", "context"),
+    (b'{"id": "nan", "query": "hello", "context": {"a": NaN}}', "nan", "context"),
+    (b'{"id": "gone", "query": "hello", "tools_removed": ["x"]}', "gone", "tools_removed"),
+    (b'{"id": "nameless", "query": "hello", "tools_extra": [{}]}', "nameless", "name"),
+    (b'{"id": "lone", "query": "hi \\ud800"}', "lone", "Unicode"),
+]
+
+
+def lines_of(done: Done) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Good records, the bad ones in their middle, blank lines that are no records."""
+    good = [json.dumps({"id": name, **record}).encode() for name, record in GOOD.items()]
+    lines = [good[0], b"", *(line for line, _, _ in BAD), b"  ", *good[1:]]
+    file = tmp_path_factory.mktemp("queries") / "queries.jsonl"
+    file.write_bytes(b"\n".join(lines) + b"\r\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def done(home: Path, source: Path) -> Done:
+    return run(home, "plan", "--input", source, "--output", source.with_name("plans.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def answers(done: Done, source: Path) -> list[dict[str, Any]]:
+    text = source.with_name("plans.jsonl").read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.removesuffix("\n").split("\n")]
+
+
+def test_every_record_has_one_line_in_order(answers: list[dict[str, Any]]) -> None:
+    first, *others = GOOD
+    assert [answer["id"] for answer in answers] == [first, *(name for _, name, _ in BAD), *others]
+
+
+def test_every_line_has_exactly_the_six_keys(answers: list[dict[str, Any]]) -> None:
+    keys = ["id", "plan", "milliseconds", "planner", "attempts", "error"]
+    assert all(list(answer) == keys for answer in answers)
+
+
+def test_every_plan_of_a_good_record_is_valid_for_it(answers: list[dict[str, Any]]) -> None:
+    # What a toolbox declares does not depend on what its stores hold.
+    with CaseStore(note_schema()) as store:
+        names = ("products", "facts", "reviews", "orders", "help")
+        toolbox = shopping_toolbox(dict.fromkeys(names, store))
+    good = [answer for answer in answers if answer["error"] is None]
+    assert len(good) == len(GOOD)
+    for answer in good:
+        record = QueryRecord.read({"id": answer["id"], **GOOD[answer["id"]]})
+        record.request(toolbox).validate(parse_plan(answer["plan"]))
+        assert answer["milliseconds"] > 0
+        assert answer["attempts"] >= 1
+        assert answer["planner"].startswith("case")
+
+
+def test_changed_toolboxes_change_the_plan(answers: list[dict[str, Any]]) -> None:
+    plans = {answer["id"]: answer["plan"] for answer in answers}
+    assert plans["extra"].startswith("s1 = weather_report(place=")
+    assert "shipment_status" in plans["a"]
+    assert "shipment_status" not in plans["removed"]
+
+
+def test_every_bad_record_says_why(answers: list[dict[str, Any]]) -> None:
+    for (line, name, word), answer in zip(BAD, answers[1:], strict=False):
+        assert word in answer["error"], (line[:60], answer)
+        assert (answer["plan"], answer["id"], answer["attempts"]) == ("", name, 0)
+
+
+def test_bad_records_make_it_a_users_error_that_counts_them(done: Done) -> None:
+    said = one_line_error(done)
+    assert said.startswith(f"{len(BAD)} of {len(BAD) + len(GOOD)} records")
+    assert done.stdout == ""
+
+
+def test_records_without_fault_end_in_exit_code_zero_and_plans_on_stdout(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "queries.jsonl"
+    some = queries()[::41]
+    wanted = [query.record.model_dump(include={"id", "query", "context"}) for query in some]
+    file.write_text("".join(json.dumps(record) + "\n" for record in wanted), encoding="utf-8")
+    done = run(home, "plan", "--input", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = lines_of(done)
+    assert [answer["id"] for answer in answers] == [query.record.id for query in some]
+    # These are the planner's own cases, so that most come back with the same tools.
+    tools = [parse_plan(answer["plan"]).tools for answer in answers]
+    same = [found == query.plan.tools for found, query in zip(tools, some, strict=True)]
+    assert sum(same) >= 0.8 * len(same), same
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        ({"id": "2", "tools_extra": [{"name": "w"}, {"name": "w"}]}, "w"),
+        ({"id": "\ud800"}, "id"),
+    ],
+    ids=["two tools of one name", "id that is no Unicode text"],
+)
+def test_no_record_keeps_those_after_it_from_their_plans(
+    home: Path, tmp_path: Path, fault: dict[str, Any], word: str
+) -> None:
+    file = tmp_path / "queries.jsonl"
+    records = [{"id": "1", "query": "hello"}, {"query": "hello", **fault}, {"query": "hello"}]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    done = run(home, "plan", "--input", file)
+    answers = lines_of(done)
+    assert [answer["error"] is None for answer in answers] == [True, False, True], done.stderr
+    assert word in answers[1]["error"]
+    assert one_line_error(done).startswith("1 of 3 records")

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import casewright
+from tests.serve.helpers import GALAXY, Done, command, environment, run, run_this
+
+LOADED = """
+import sys
+from casewright.serve.cli import main
+sys.argv = ["casewright", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    print("ended", end.code)
+heavy = {"torch", "transformers", "qdrant_client", "langgraph", "onnxruntime", "matplotlib"}
+print("loaded", sorted(heavy & set(sys.modules)))
+"""
+
+
+def fastest(times: int, once: Callable[[], Done]) -> float:
+    """Seconds of the fastest of several runs, each of which must succeed."""
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        done = once()
+        taken.append(time.perf_counter() - started)
+        assert done.returncode == 0, done.stderr
+    return min(taken)
+
+
+def test_help_is_there_within_half_a_second(home: Path) -> None:
+    assert fastest(5, lambda: run(home, "--help")) < 0.5
+
+
+def test_question_is_answered_from_cold_within_three_seconds(home: Path) -> None:
+    assert fastest(3, lambda: run(home, "ask", GALAXY)) <= 3
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"], ["--version"], ["domains"]])
+def test_commands_that_look_nothing_up_load_no_model_and_no_store(
+    home: Path, arguments: list[str]
+) -> None:
+    done = run_this(home, [sys.executable, "-c", LOADED, *arguments])
+    assert "loaded []" in done.stdout, done.stdout[-500:] + done.stderr
+
+
+def test_question_is_answered_without_loading_torch_once_the_encoder_is_exported(
+    home: Path,
+) -> None:
+    done = run_this(home, [sys.executable, "-c", LOADED, "ask", GALAXY])
+    assert "loaded ['langgraph', 'onnxruntime', 'qdrant_client']" in done.stdout, done.stderr
+
+
+def test_help_names_every_command_and_each_command_has_its_own(home: Path) -> None:
+    shown = run(home, "--help").stdout
+    for name in ("ask", "plan", "domains", "bench"):
+        assert f" {name} " in shown
+        own = run(home, name, "--help")
+        assert own.returncode == 0
+        assert f"Usage: casewright {name}" in own.stdout
+
+
+def test_version_is_the_packages(home: Path) -> None:
+    done = run(home, "--version")
+    assert (done.returncode, done.stdout) == (0, f"casewright {casewright.__version__}\n")
+
+
+def test_module_runs_as_the_console_script_does(home: Path) -> None:
+    by_module = run_this(home, [sys.executable, "-m", "casewright", "domains"])
+    assert by_module.stdout == run(home, "domains").stdout != ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["domains"], ["domains", "--json"], ["plan", "Where is my tablet?", "--json"]]
+)
+def test_reader_that_stopped_is_no_reason_to_complain(home: Path, arguments: list[str]) -> None:
+    with subprocess.Popen(
+        [*command(), *arguments],
+        env=environment(home),
+        cwd=home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        # Closed before anything is written: what is written has no reader for sure.
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        process.wait(timeout=60)
+
+
+def test_first_line_of_a_listing_can_be_taken_by_head(home: Path) -> None:
+    piped = "set -o pipefail; " + " ".join(command()) + " domains | head -1"
+    done = run_this(home, ["bash", "-c", piped])
+    assert done.stdout.startswith("shopping: ")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""

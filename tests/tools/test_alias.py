@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from casewright.tools import alias, original
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Characters that escapes are made of, beside some that need one.
+NAMES = st.text("_x0159afA -é²😀") | st.text(max_size=12)
+
+
+@pytest.mark.parametrize("name", ["search", "_private", "a1", "X_Y", "x41_"])
+def test_an_identifier_is_its_own_alias(name: str) -> None:
+    assert alias(name) == name
+
+
+@pytest.mark.parametrize("name", ["my tool", "a-b", "naïve", "1st", "a.b/c", "工具", "²", "😀"])
+def test_any_other_name_gets_an_identifier(name: str) -> None:
+    assert alias(name) != name
+    assert IDENTIFIER.fullmatch(alias(name))
+
+
+@settings(deadline=None)
+@given(NAMES)
+def test_an_alias_is_always_an_identifier(name: str) -> None:
+    assert IDENTIFIER.fullmatch(alias(name))
+
+
+@settings(deadline=None)
+@given(NAMES)
+@example("_x41_")
+@example("_x31é")
+@example("_x_")
+@example("")
+def test_an_alias_can_be_turned_back(name: str) -> None:
+    assert original(alias(name)) == name
+
+
+@settings(deadline=None)
+@given(NAMES, NAMES)
+@example("_x31é", "1xe9_")
+@example("", "_x_")
+def test_two_names_never_share_an_alias(one: str, other: str) -> None:
+    assert (alias(one) == alias(other)) == (one == other)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    StructuredTool,
+    Tool,
+    tool,
+)
+
+from casewright.errors import ToolError
+from casewright.tools import CallContext, Source, tool_from_langchain
+
+CONTEXT = CallContext("run", "s1", "run:s1", "q", {"user": "ann", "other": "x"})
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@tool
+def search_notes(query: str, limit: int = 3) -> str:
+    """Searches the notes."""
+    return f"{query}/{limit}"
+
+
+@tool
+def own_notes(query: str, user: Annotated[str, InjectedToolArg]) -> str:
+    """Searches the asker's notes."""
+    return f"{user}: {query}"
+
+
+class OwnClass(BaseTool):
+    name: str = "own_class"
+    description: str = "A class of its own."
+
+    def _run(self, query: str, user: Annotated[str, InjectedToolArg]) -> str:
+        return f"{user}: {query}"
+
+
+def run(made: BaseTool, arguments: dict[str, Any], **more: Any) -> Any:
+    spec = tool_from_langchain(made, **more)
+    assert spec.run is not None
+    return spec.run(arguments, CONTEXT)
+
+
+def test_name_description_and_arguments_are_taken_over() -> None:
+    spec = tool_from_langchain(search_notes, sources={"query": ("span",)})
+    assert (spec.name, spec.description) == ("search_notes", "Searches the notes.")
+    query, limit = spec.parameters
+    assert (query.name, query.kind, query.required) == ("query", "string", True)
+    assert query.sources == {Source.SPAN}
+    assert (limit.name, limit.kind, limit.required) == ("limit", "integer", False)
+    assert run(search_notes, {"query": "tea"}) == "tea/3"
+
+
+def test_a_name_that_is_no_identifier_gets_an_alias() -> None:
+    made = StructuredTool.from_function(lambda query: query, name="my-tool", description="d")
+    assert tool_from_langchain(made).name == "my_x2d_tool"
+    assert run(made, {"query": "tea"}) == "tea"
+
+
+def test_an_injected_argument_is_hidden_and_filled_from_the_scope() -> None:
+    spec = tool_from_langchain(own_notes)
+    assert [parameter.name for parameter in spec.parameters] == ["query"]
+    assert run(own_notes, {"query": "tea"}) == "ann: tea"
+
+
+def test_a_plan_cannot_write_an_injected_argument() -> None:
+    assert run(own_notes, {"query": "tea", "user": "bob"}) == "ann: tea"
+
+
+def test_an_injected_argument_of_a_class_without_a_schema_is_filled_too() -> None:
+    assert run(OwnClass(), {"query": "tea"}) == "ann: tea"
+
+
+def test_a_single_input_tool_takes_its_one_input() -> None:
+    made = Tool(name="echo", description="Echoes.", func=lambda text: f"<{text}>")
+    assert [parameter.name for parameter in tool_from_langchain(made).parameters] == ["tool_input"]
+    assert run(made, {"tool_input": "tea"}) == "<tea>"
+
+
+def test_an_argument_schema_may_be_plain_json_schema() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "Where."}},
+        "required": ["city"],
+    }
+    made = StructuredTool(
+        name="sky", description="Looks up.", args_schema=schema, func=lambda city: f"sky of {city}"
+    )
+    (city,) = tool_from_langchain(made).parameters
+    assert (city.name, city.kind, city.description, city.required) == (
+        "city",
+        "string",
+        "Where.",
+        True,
+    )
+    assert run(made, {"city": "Oslo"}) == "sky of Oslo"
+
+
+def test_a_literal_argument_is_an_enumeration() -> None:
+    @tool
+    def paint(colour: Literal["red", "blue"] | None = None) -> str:
+        """Paints."""
+        return str(colour)
+
+    assert tool_from_langchain(paint).parameters[0].choices == ("red", "blue")
+
+
+def test_an_enum_argument_is_an_enumeration() -> None:
+    @tool
+    def paint(colour: Colour) -> str:
+        """Paints."""
+        return colour.value
+
+    (colour,) = tool_from_langchain(paint).parameters
+    assert (colour.choices, colour.sources) == (("red", "blue"), frozenset())
+
+
+def test_an_async_only_tool_runs_on_the_event_loop() -> None:
+    async def answer(query: str) -> str:
+        await asyncio.sleep(0)
+        return query.upper()
+
+    made = StructuredTool.from_function(coroutine=answer, name="answer", description="d")
+    spec = tool_from_langchain(made)
+    assert spec.run is None
+
+    async def call() -> Any:
+        assert spec.run_async is not None
+        return await spec.run_async({"query": "tea"}, CONTEXT)
+
+    assert asyncio.run(call()) == "TEA"
+
+
+def test_a_sync_tool_has_no_async_twin_that_would_block_unnoticed() -> None:
+    spec = tool_from_langchain(search_notes)
+    assert spec.run is not None
+    assert spec.run_async is None
+
+
+def test_the_tool_is_told_the_key_and_the_step() -> None:
+    @tool
+    def keyed(query: str, config: RunnableConfig) -> str:
+        """Tells its key."""
+        known = config["configurable"]
+        return f"{known['casewright_key']} {known['casewright_step']}"
+
+    assert [p.name for p in tool_from_langchain(keyed).parameters] == ["query"]
+    assert run(keyed, {"query": "tea"}) == "run:s1 s1"
+
+
+def test_sources_name_a_parameter() -> None:
+    with pytest.raises(ToolError, match="user"):
+        tool_from_langchain(own_notes, sources={"user": ("literal",)})

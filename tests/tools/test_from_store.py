@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from casewright.errors import ToolError
+from casewright.stores import Case, CaseSchema, CaseStore, text_facet
+from casewright.tools import CallContext, Source, rows, tool_from_store
+from tests.support.encoders import HashingEncoder
+
+ORDERS = [
+    ("red kettle", "ann", "kitchen"),
+    ("blue kettle", "bob", "kitchen"),
+    ("kettle descaler powder", "ann", "cleaning"),
+    ("garden hose", "bob", "garden"),
+]
+
+
+@pytest.fixture
+def store() -> Iterator[CaseStore]:
+    schema = CaseSchema("orders", (text_facet("title", HashingEncoder(256)),))
+    with CaseStore(schema) as opened:
+        opened.add(
+            Case(
+                {"title": title},
+                f"It is a {title}.",
+                metadata={"key": f"o{i}", "title": title, "customer": who, "aisle": aisle},
+            )
+            for i, (title, who, aisle) in enumerate(ORDERS)
+        )
+        yield opened
+
+
+def search(
+    store: CaseStore, arguments: dict[str, Any], asker: dict[str, str] | None = None, **more: Any
+) -> list[str]:
+    more = {"results": {"title": "title"}, **more}
+    tool = tool_from_store(store, name="find", description="Finds.", **more)
+    assert tool.run is not None
+    found = rows(tool, tool.run(arguments, CallContext(scope=asker or {})))
+    return [row["title"] for row in found]
+
+
+def test_the_tool_takes_a_query_and_returns_evidence_with_its_source(store: CaseStore) -> None:
+    tool = tool_from_store(store, name="find", description="Finds.")
+    assert tool.run is not None
+    (query,) = tool.parameters
+    assert (query.name, query.kind, query.required) == ("query", "string", True)
+    (first, *_) = rows(tool, tool.run({"query": "garden hose"}, CallContext()))
+    assert set(first) == {"evidence", "source"}
+    assert "garden hose" in first["evidence"]
+    assert first["source"] == "orders:o3"
+
+
+def test_results_come_best_first_and_at_most_k(store: CaseStore) -> None:
+    assert search(store, {"query": "red kettle"})[0] == "red kettle"
+    assert len(search(store, {"query": "kettle"}, k=2)) == 2
+
+
+def test_results_are_read_from_metadata_or_by_a_function(store: CaseStore) -> None:
+    tool = tool_from_store(
+        store,
+        name="find",
+        description="Finds.",
+        results={"aisle": "aisle", "shout": lambda hit: hit.case.metadata["title"].upper()},
+    )
+    assert tool.run is not None
+    assert tool.results == ("aisle", "shout")
+    first = rows(tool, tool.run({"query": "garden hose"}, CallContext()))[0]
+    assert (first["aisle"], first["shout"]) == ("garden", "GARDEN HOSE")
+
+
+def test_a_filter_is_a_parameter_that_comes_before_the_query(store: CaseStore) -> None:
+    tool = tool_from_store(store, name="find", description="", filters=("aisle",))
+    assert [parameter.name for parameter in tool.parameters] == ["aisle", "query"]
+    assert search(store, {"aisle": "cleaning", "query": "kettle"}, filters=("aisle",)) == [
+        "kettle descaler powder"
+    ]
+    assert search(store, {"aisle": "nowhere", "query": "kettle"}, filters=("aisle",)) == []
+
+
+@pytest.mark.parametrize("query", ["blue kettle", "garden hose", "customer bob"])
+def test_another_customers_cases_are_out_of_reach(store: CaseStore, query: str) -> None:
+    found = search(store, {"query": query}, {"customer": "ann"}, scope=("customer",), k=10)
+    assert set(found) <= {"red kettle", "kettle descaler powder"}
+    others = search(store, {"query": query}, {"customer": "bob"}, scope=("customer",), k=10)
+    assert others
+    assert set(others) <= {"blue kettle", "garden hose"}
+
+
+def test_no_parameter_can_widen_the_scope(store: CaseStore) -> None:
+    tool = tool_from_store(store, name="find", description="", scope=("customer",))
+    assert [parameter.name for parameter in tool.parameters] == ["query"]
+    more: dict[str, Any] = {"scope": ("customer",), "filters": ("customer",)}
+    for wanted in ("bob", ["ann", "bob"]):
+        found = search(store, {"query": "kettle", "customer": wanted}, {"customer": "ann"}, **more)
+        assert found
+        assert "blue kettle" not in found
+
+
+@pytest.mark.parametrize("asker", [{}, {"tenant": "t"}, {"customer": ""}, {"customer": "eve"}])
+def test_a_request_without_the_scope_finds_nothing(store: CaseStore, asker: dict[str, str]) -> None:
+    assert search(store, {"query": "kettle"}, asker, scope=("customer",)) == []
+
+
+def test_hits_below_the_least_relevance_are_no_results(store: CaseStore) -> None:
+    assert search(store, {"query": "red kettle"}, min_relevance=0.9) == ["red kettle"]
+    assert search(store, {"query": "purple elephant"}, min_relevance=0.5) == []
+
+
+def test_hits_far_behind_the_best_one_are_no_results(store: CaseStore) -> None:
+    wide = search(store, {"query": "red kettle"}, near_best=0.0)
+    assert {"red kettle", "blue kettle"} <= set(wide)
+    assert search(store, {"query": "red kettle"}, near_best=0.45)[:2] == [
+        "red kettle",
+        "blue kettle",
+    ]
+    assert search(store, {"query": "red kettle"}, near_best=0.95) == ["red kettle"]
+
+
+def test_declared_sources_are_those_of_its_parameters(store: CaseStore) -> None:
+    more: dict[str, Any] = {"name": "find", "description": "", "filters": ("aisle",)}
+    tool = tool_from_store(store, sources={"aisle": ("step",)}, **more)
+    assert tool.parameters[0].sources == {Source.STEP}
+    with pytest.raises(ToolError, match="shelf"):
+        tool_from_store(store, sources={"shelf": ("step",)}, **more)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from casewright.errors import ToolError
+from casewright.tools import ToolSpec, evidence_text, rows
+
+ONE = ToolSpec("one", "")
+TWO = ToolSpec("two", "", results=("title", "price"))
+NONE = ToolSpec("none", "", results=())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@dataclass
+class Data:
+    title: str
+    price: float
+
+
+class Model(BaseModel):
+    title: str
+    price: float
+
+
+@pytest.mark.parametrize("tool", [ONE, TWO])
+@pytest.mark.parametrize("nothing", [None, "", [], (), {}], ids=repr)
+def test_none_and_empty_values_are_no_rows(tool: ToolSpec, nothing: Any) -> None:
+    assert rows(tool, nothing) == []
+
+
+def test_a_tool_without_results_has_no_rows() -> None:
+    assert rows(NONE, "whatever") == []
+
+
+@pytest.mark.parametrize("value", ["text", 5, 1.5, True, False, 0])
+def test_a_plain_value_fills_the_only_field(value: Any) -> None:
+    assert rows(ONE, value) == [{"evidence": value}]
+
+
+@pytest.mark.parametrize(
+    "value", [{"title": "pan", "price": 5.0}, Data("pan", 5.0), Model(title="pan", price=5.0)]
+)
+def test_mappings_dataclasses_and_models_are_one_row(value: Any) -> None:
+    assert rows(TWO, value) == [{"title": "pan", "price": 5.0}]
+
+
+def test_a_list_is_a_row_a_member() -> None:
+    assert rows(ONE, ["a", {"evidence": "b"}]) == [{"evidence": "a"}, {"evidence": "b"}]
+    assert rows(TWO, (Data("a", 1.0), {"title": "b", "price": None})) == [
+        {"title": "a", "price": 1.0},
+        {"title": "b", "price": None},
+    ]
+
+
+def test_undeclared_fields_are_left_out_and_missing_ones_are_null() -> None:
+    assert rows(TWO, {"title": "pan", "secret": 1}) == [{"title": "pan", "price": None}]
+
+
+def test_a_row_keeps_where_it_comes_from() -> None:
+    assert rows(TWO, {"title": "pan", "source": "p:1"}) == [
+        {"title": "pan", "price": None, "source": "p:1"}
+    ]
+    assert rows(TWO, {"title": "pan", "source": 5}) == [{"title": "pan", "price": None}]
+
+
+def test_text_for_several_fields_is_json() -> None:
+    assert rows(TWO, '[{"title": "a"}, {"price": 2}]') == [
+        {"title": "a", "price": None},
+        {"title": None, "price": 2},
+    ]
+
+
+@pytest.mark.parametrize("text", ["null", "{}", "[]"])
+def test_json_text_that_holds_nothing_is_no_rows(text: str) -> None:
+    assert rows(TWO, text) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["no json", "[1, 2]", 5, ["a"], {"name": "pan"}, [{"title": "a"}, {"x": 1}], "[" * 10]
+)
+def test_values_without_the_declared_fields_are_a_tool_error(value: Any) -> None:
+    with pytest.raises(ToolError, match="two"):
+        rows(TWO, value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), object(), {1, 2}, b"bytes", {"evidence": object()}],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_json_cannot_hold_is_a_tool_error(value: Any) -> None:
+    with pytest.raises(ToolError, match="JSON"):
+        rows(ONE, value)
+
+
+def test_an_array_is_a_tool_error_too() -> None:
+    with pytest.raises(ToolError):
+        rows(ONE, np.array([1, 2]))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"title":' * 100_000], ids=["lists", "objects"])
+def test_deeply_nested_text_is_a_tool_error(text: str) -> None:
+    with pytest.raises(ToolError):
+        rows(TWO, text)
+
+
+@settings(deadline=None)
+@given(st.sampled_from([ONE, TWO]), JSON)
+def test_any_value_becomes_json_plain_rows_or_a_tool_error(tool: ToolSpec, value: Any) -> None:
+    try:
+        made = rows(tool, value)
+    except ToolError:
+        return
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    assert all(set(row) - {"source"} == set(tool.results) for row in made)
+
+
+def test_evidence_of_one_field_is_its_value() -> None:
+    assert evidence_text({"evidence": "12 GB"}, ["evidence"]) == "12 GB"
+    assert evidence_text({"evidence": 12}, ["evidence"]) == "12"
+    assert evidence_text({"evidence": ["a", "é"]}, ["evidence"]) == '["a", "é"]'
+
+
+def test_evidence_of_several_fields_names_them_in_their_order() -> None:
+    row = {"price": 5.5, "title": "pan", "source": "p:1"}
+    assert evidence_text(row, ["title", "price"]) == "title: pan; price: 5.5"
+
+
+def test_evidence_leaves_out_null_fields() -> None:
+    assert evidence_text({"title": "pan", "price": None}, ["title", "price"]) == "pan"
+    assert evidence_text({"title": None}, ["title"]) == ""
+    assert evidence_text({"title": "pan", "price": 0}, ["title", "price"]) == "title: pan; price: 0"
