@@ -34,7 +34,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
 
     domain = find_domain(domain_name)
     encoder = default_encoder()
-    opened = domain.open(data_folder() / domain.name, encoder)
+    opened = domain.open(data_folder() / domain.name, encoder, False)
     queries = domain.queries()
     chosen = random.Random(0).sample(queries, min(count, len(queries)))
     scope = RunContext(scope=scope_of(domain, {}))

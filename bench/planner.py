@@ -36,7 +36,7 @@ def measure_planner(domain_name: str, planner: str, folds: int) -> Report:
     check_planner(planner)
     domain = find_domain(domain_name)
     encoder = default_encoder()
-    opened = domain.open(data_folder() / domain.name, encoder)
+    opened = domain.open(data_folder() / domain.name, encoder, False)
     toolbox, queries = opened.toolbox, domain.queries()
     opened.close()
     timed = UncachedQuestions(encoder)

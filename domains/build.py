@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from casewright.errors import StoreError
+from casewright.errors import StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores import Case, CaseSchema, CaseStore, connections
+from casewright.stores.engine import Engine
 from casewright.stores.progress import note
 
 #: How long to wait for another process that builds or reads the same folder.
 LOCK_SECONDS = 60.0
+#: After which the user is told what is waited for.
+SILENT_SECONDS = 2.0
 MakeCases = Callable[[], Sequence[Case]]
 
 
@@ -28,15 +32,29 @@ def digest(files: Iterable[Traversable], schemas: Iterable[CaseSchema]) -> str:
 
 
 def open_built(
-    folder: Path, name: str, wanted: str, parts: Mapping[str, tuple[CaseSchema, MakeCases]]
+    folder: Path,
+    name: str,
+    wanted: str,
+    parts: Mapping[str, tuple[CaseSchema, MakeCases]],
+    *,
+    anew: bool = False,
 ) -> dict[str, CaseStore]:
     """Open a domain's stores in one folder; build them where the folder holds others than wanted.
 
     A build that was interrupted left no mark, and is done again. Processes that want the same
     folder wait for each other.
 
+    Args:
+        folder: The domain's own folder.
+        name: The domain's name.
+        wanted: Digest of what the stores are to hold.
+        parts: Store name to its schema and to what makes its cases.
+        anew: Build whatever is there, damaged files too.
+
     Raises:
-        StoreError: The folder cannot be opened, or written to.
+        StoreLockedError: Another process holds the folder for longer than a minute.
+        StoreDamagedError: The folder's files cannot be read.
+        StoreError: The folder cannot be written to.
     """
     cases, mark = folder / "cases", folder / "built.json"
     try:
@@ -46,9 +64,9 @@ def open_built(
             f"The stores' folder {folder} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to "
             "a folder that you may write to."
         ) from error
-    key, engine = connections.acquire(cases, lock_seconds=LOCK_SECONDS)
+    key, engine = _acquire(cases, name, anew=anew)
     try:
-        built = _mark(mark) == wanted
+        built = _mark(mark) == wanted and not anew
         if not built:
             note(f"Building the {name} stores, once …")
             mark.unlink(missing_ok=True)
@@ -63,6 +81,26 @@ def open_built(
     finally:
         # The stores hold the folder now; where they do not, nobody does.
         connections.release(key, engine)
+
+
+def _acquire(cases: Path, name: str, *, anew: bool) -> tuple[str, Engine]:
+    try:
+        return _acquire_in_turn(cases, name)
+    except StoreDamagedError as error:
+        if not anew:
+            raise StoreDamagedError(
+                f"{error} For this domain's own stores: casewright domains --build {name}"
+            ) from error
+        shutil.rmtree(cases)
+        return _acquire_in_turn(cases, name)
+
+
+def _acquire_in_turn(cases: Path, name: str) -> tuple[str, Engine]:
+    try:
+        return connections.acquire(cases, lock_seconds=SILENT_SECONDS)
+    except StoreLockedError:
+        note(f"Waiting for another process that uses the {name} stores …")
+        return connections.acquire(cases, lock_seconds=LOCK_SECONDS)
 
 
 def _mark(file: Path) -> str:

@@ -39,7 +39,8 @@ class Domain:
         name: How it is called on the command line.
         description: One sentence.
         questions: Questions to try, the best first.
-        open: Opens its stores in a folder, building them first where they are missing or stale.
+        open: Opens its stores in a folder, building them first where they are missing or stale, or
+            in any case where its third argument, ``anew``, is true.
         queries: Reads its annotated queries.
         scopes: Scope field to the values that a request may have, the default first.
     """
@@ -47,6 +48,6 @@ class Domain:
     name: str
     description: str
     questions: Sequence[str]
-    open: Callable[[Path, Encoder], OpenDomain]
+    open: Callable[[Path, Encoder, bool], OpenDomain]
     queries: Callable[[], list[AnnotatedQuery]]
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from casewright import __version__
-from casewright.errors import CasewrightError
+from casewright.errors import CasewrightError, InputError
+
+if TYPE_CHECKING:
+    from casewright.serve.session import Session
 
 app = typer.Typer(
     name="casewright",
@@ -20,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-bench = typer.Typer(help="Measure, side by side in one run.", no_args_is_help=True)
+bench = typer.Typer(help="Measure, side by side in one run.")
 app.add_typer(bench, name="bench")
 
 DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
@@ -65,17 +69,25 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question: plan, look up, and word an answer that cites its evidence."""
+    from casewright.domains import find_domain
     from casewright.planner.request import check_question
     from casewright.serve.output import print_answer, print_json
-    from casewright.serve.session import make_generator, open_session, read_context, scope_of
+    from casewright.serve.session import (
+        check_generator,
+        make_generator,
+        open_session,
+        read_context,
+        scope_of,
+    )
 
     check_question(question)
+    check_generator(generator)
     known = read_context(context)
+    scope = scope_of(find_domain(domain), {"customer": customer})
     session = open_session(domain, planner)
     try:
         from casewright.graph import RunContext
 
-        scope = scope_of(session.domain, {"customer": customer})
         graph = session.graph(make_generator(generator, session.encoder))
         result = graph.invoke(
             {"question": question, "context": known}, context=RunContext(scope=scope)
@@ -100,7 +112,6 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Write the look-up plan of one question, or of every query of a file; nothing is run."""
-    from casewright.errors import InputError
     from casewright.planner.request import PlanRequest, check_question
     from casewright.serve.output import print_json
     from casewright.serve.session import open_session, read_context
@@ -111,11 +122,17 @@ def plan(
         check_question(question)
     elif source is not None and not source.is_file():
         raise InputError(f"{source} is no file. Give a JSON Lines file of queries.")
+    if source is None and target is not None:
+        raise InputError("--output goes with --input FILE. Give one, or leave --output out.")
+    if source is not None and context is not None:
+        raise InputError("--context goes with one question; a file's records have their own.")
+    if target is not None:
+        _check_target(target, source)
     known = read_context(context)
     session = open_session(domain, planner)
     try:
         if source is not None:
-            _plan_file(source, target, session.opened.toolbox, session.planner)
+            _plan_file(source, target, session)
             return
         assert question is not None
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
@@ -139,25 +156,33 @@ def plan(
         typer.echo(f"A fallback plan: {result.fallback}", err=True)
 
 
-def _plan_file(source: Path, target: Path | None, toolbox: object, planner: object) -> None:
-    from casewright.errors import InputError
+def _check_target(target: Path, source: Path | None) -> None:
+    if source is not None and target.exists() and target.samefile(source):
+        raise InputError("--output is the --input file. Choose another, to lose nothing.")
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise InputError(f"{target} cannot be written. Give a file in a folder that exists.")
+
+
+def _plan_file(source: Path, target: Path | None, session: Session) -> None:
     from casewright.serve.plan_file import plan_file
 
+    toolbox, planner = session.opened.toolbox, session.planner
     if target is None:
-        records, bad = plan_file(source, sys.stdout, toolbox, planner)  # type: ignore[arg-type]
+        records, bad = plan_file(source, sys.stdout, toolbox, planner)
     else:
-        if target.exists() and target.samefile(source):
-            raise InputError("--output is the --input file. Choose another, to lose nothing.")
         try:
             with target.open("w", encoding="utf-8", newline="\n") as file:
-                records, bad = plan_file(source, file, toolbox, planner)  # type: ignore[arg-type]
+                records, bad = plan_file(source, file, toolbox, planner)
         except OSError as error:
             raise InputError(f"{target} cannot be written: {error.strerror}.") from error
     if bad:
-        raise InputError(
-            f"{bad} of {records} records could not be planned for; their error says why. "
-            "The others are answered."
+        # Not raised: with --json its object would stand among the records on stdout.
+        typer.echo(
+            f"error: {bad} of {records} records could not be planned for; their error says why. "
+            "The others are answered.",
+            err=True,
         )
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -247,11 +272,18 @@ def bench_answer(
 
 
 def main() -> None:
-    """Run the command line; errors of Casewright's own become one line and exit code 2."""
+    """Run the command line; a user's error becomes one line and exit code 2."""
     try:
-        app()
+        # Not standalone: Typer would print its errors as a box, and not as JSON.
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except TyperException as error:
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        _fail(InputError(f"{message.rstrip('.')}. See casewright --help."), 2)
     except CasewrightError as error:
         _fail(error, 2)
+    except typer.Abort:
+        sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

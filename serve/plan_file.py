@@ -48,8 +48,7 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
         }
         try:
             decoded = json.loads(line)
-            if isinstance(decoded, dict) and isinstance(decoded.get("id"), (str, int)):
-                answer["id"] = decoded["id"]
+            answer["id"] = _id_of(decoded)
             result = planner.plan(QueryRecord.read(decoded).request(toolbox))
             answer["plan"] = str(result.plan)
             answer["milliseconds"] = round(result.milliseconds, 3)
@@ -60,3 +59,11 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
         except ValueError as error:
             answer["error"] = f"The line is no JSON: {error}."
         yield answer
+
+
+def _id_of(decoded: Any) -> str | int | None:
+    """Return the record's id, where it is one that can be written again."""
+    found = decoded.get("id") if isinstance(decoded, dict) else None
+    if isinstance(found, str):
+        return found.encode("utf-8", "replace").decode()
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

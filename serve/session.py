@@ -52,7 +52,7 @@ def open_session(domain_name: str, planner: str = CASE_PLANNER) -> Session:
     from casewright.stores.paths import data_folder
 
     encoder = default_encoder()
-    opened = domain.open(data_folder() / domain.name, encoder)
+    opened = domain.open(data_folder() / domain.name, encoder, False)
     try:
         return Session(domain, opened, make_planner(planner, opened.plan_cases), encoder)
     except BaseException:
@@ -65,24 +65,17 @@ def rebuild(domain_name: str) -> dict[str, int]:
 
     Raises:
         InputError: The domain is unknown.
-        StoreLockedError: Another process holds the stores.
+        StoreLockedError: Another process holds the stores; they are left as they are.
     """
-    import shutil
-
-    from casewright.errors import StoreDamagedError
+    from casewright.stores import default_encoder
     from casewright.stores.paths import data_folder
 
-    folder = data_folder() / find_domain(domain_name).name
-    (folder / "built.json").unlink(missing_ok=True)
+    domain = find_domain(domain_name)
+    opened = domain.open(data_folder() / domain.name, default_encoder(), True)
     try:
-        session = open_session(domain_name)
-    except StoreDamagedError:
-        shutil.rmtree(folder)
-        session = open_session(domain_name)
-    try:
-        return {name: store.count() for name, store in session.opened.stores.items()}
+        return {name: store.count() for name, store in opened.stores.items()}
     finally:
-        session.close()
+        opened.close()
 
 
 def check_planner(name: str) -> None:
@@ -109,6 +102,15 @@ def make_planner(name: str, plan_cases: CaseStore) -> Planner:
     return ChatPlanner(chat_model(name), fallback=case_planner, plan_cases=plan_cases)
 
 
+def check_generator(name: str) -> None:
+    """Raise ``InputError`` where no generator has this name, before anything is opened."""
+    if name != EXTRACTIVE and ":" not in name:
+        raise InputError(
+            f"There is no generator {name!r}. Generators are: {EXTRACTIVE}, or a chat model as "
+            "provider:model, for example openai:gpt-4o-mini."
+        )
+
+
 def make_generator(name: str, encoder: Encoder) -> Generator:
     """Return the extractive generator, or a chat generator that falls back to it.
 
@@ -120,13 +122,9 @@ def make_generator(name: str, encoder: Encoder) -> Generator:
     extractive = ExtractiveGenerator(encoder)
     if name == EXTRACTIVE:
         return extractive
-    if ":" not in name:
-        raise InputError(
-            f"There is no generator {name!r}. Generators are: {EXTRACTIVE}, or a chat model as "
-            "provider:model, for example openai:gpt-4o-mini."
-        )
     from casewright.planner import chat_model
 
+    check_generator(name)
     return ChatGenerator(chat_model(name), fallback=extractive)
 
 

@@ -95,7 +95,8 @@ def _check_whole(folder: Path) -> None:
     collections, meta = folder / "collection", folder / "meta.json"
     if meta.exists():
         for name in json.loads(meta.read_text(encoding="utf-8"))["collections"]:
-            if not (collections / name / "storage.sqlite").is_file():
+            storage = collections / name / "storage.sqlite"
+            if not storage.is_file() or not storage.stat().st_size:
                 raise _damaged(folder, f"the cases of its collection {name!r} are missing")
     elif collections.is_dir() and any(collections.iterdir()):
         raise _damaged(folder, "it has collections, and its meta.json is missing")

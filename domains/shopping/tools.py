@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from statistics import mean
 from typing import Any
@@ -16,6 +17,7 @@ from casewright.tools import (
     tool_from_store,
 )
 
+_WORD = re.compile(r"\w+")
 Row = dict[str, Any]
 #: An order whose title is less like what was asked for is another thing.
 SAME_THING = 0.32
@@ -107,8 +109,8 @@ def _order_lookup(orders: CaseStore) -> ToolSpec:
         if customer is None:
             return []
         mine = {"customer": customer}
-        hits = orders.search(query, 4, where=mine, lambda_b=0.95)
-        near = [hit for hit in hits if hit.relevance >= SAME_THING]
+        hits = orders.search(query, 10, where=mine, lambda_b=0.95)
+        near = [hit for hit in hits if hit.relevance >= SAME_THING or _names(hit, query)][:4]
         # "Where is my parcel?" names no thing: the whole question was given, and the newest
         # orders are meant.
         if not near and query == call.question:
@@ -121,6 +123,13 @@ def _order_lookup(orders: CaseStore) -> ToolSpec:
         sources={"query": ("span", "literal", "question")},
         example=ToolExample("when did I buy the kettle", 's1 = order_lookup(query="kettle")'),
     )
+
+
+def _names(hit: Hit, query: str) -> bool:
+    """Say whether every word of the query stands in the title: "R8" is like no title as a whole."""
+    title = set(_WORD.findall(str(hit.case.metadata["title"]).casefold()))
+    words = set(_WORD.findall(query.casefold()))
+    return bool(words) and words <= title
 
 
 def _order(hit: Hit) -> Row:
