@@ -15,9 +15,9 @@ from casewright.stores import Encoder
 #: Results of one step that are quoted.
 QUOTES = 3
 #: Longer evidence is cut down to its sentences nearest to the question.
-LONG = 240
+LONG = 320
 #: Sentences that are kept of long evidence.
-SENTENCES = 2
+SENTENCES = 4
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

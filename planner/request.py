@@ -127,6 +127,8 @@ def check_context(context: Any) -> None:
     try:
         text = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
         json.loads(text.encode(), parse_int=whole_number)
+    except UnicodeEncodeError as error:
+        raise InputError("The context holds text that is not valid Unicode.") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"The context is no JSON object: {error}.") from error
 

@@ -279,6 +279,9 @@ def main() -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except TyperException as error:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
+        if not message:
+            # Nothing was asked for, and the help was shown.
+            sys.exit(2)
         _fail(InputError(f"{message.rstrip('.')}. See casewright --help."), 2)
     except CasewrightError as error:
         _fail(error, 2)

@@ -62,8 +62,16 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
 
 
 def _id_of(decoded: Any) -> str | int | None:
-    """Return the record's id, where it is one that can be written again."""
+    """Return the record's id.
+
+    Raises:
+        InputError: It cannot be written again.
+    """
     found = decoded.get("id") if isinstance(decoded, dict) else None
     if isinstance(found, str):
-        return found.encode("utf-8", "replace").decode()
+        try:
+            found.encode()
+        except UnicodeEncodeError as error:
+            raise InputError("id: it is not valid Unicode text.") from error
+        return found
     return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -49,7 +49,7 @@ def test_listing_says_where_the_stores_are_and_whether_they_are_built(
 @pytest.mark.parametrize(
     ("number", "tools"),
     [
-        (1, {"order_lookup", "shipment_status", "customer_support"}),
+        (1, {"order_lookup", "shipment_status"}),
         (2, {"prod_search", "review_summary"}),
         (3, {"prod_search"}),
     ],
