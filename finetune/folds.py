@@ -27,9 +27,12 @@ def similarity_groups(
     if not texts:
         return []
     vectors = encoder.embed(texts)
+    # No encoder promises unit vectors; a zero vector is like nothing.
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units = vectors / np.where(lengths > 0, lengths, 1)
     rows, columns = [], []
     for start in range(0, len(texts), BLOCK):
-        near = vectors[start : start + BLOCK] @ vectors.T > threshold
+        near = units[start : start + BLOCK] @ units.T > threshold
         row, column = np.nonzero(near)
         rows.append(row + start)
         columns.append(column)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from casewright.errors import InputError, PlanError
+from casewright.errors import InputError, PlanError, ToolError
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest
@@ -52,10 +52,12 @@ class QueryRecord(BaseModel):
                 tool is unknown.
         """
         extra = [tool_from_record(tool) for tool in self.tools_extra]
-        if taken := [tool.name for tool in extra if tool.name in toolbox]:
-            raise InputError(f"tools_extra: the toolbox already has {taken}. Name them otherwise.")
-        changed = toolbox.with_(*extra)
-        removed = [alias(name) for name in self.tools_removed]
+        try:
+            changed = toolbox.with_(*extra)
+        except ToolError as error:
+            raise InputError(f"tools_extra: {error}") from error
+        # A tool may be declared by an identifier that is no alias of itself, such as get_xml.
+        removed = [name if name in changed else alias(name) for name in self.tools_removed]
         if unknown := [name for name in removed if name not in changed]:
             raise InputError(
                 f"tools_removed: the toolbox has no {unknown}. It has {list(changed.names)}."
@@ -96,13 +98,20 @@ class AnnotatedQuery:
         query = QueryRecord.read(record)
         try:
             plan = parse_plan(record["plan"])
-            must = {name: tuple(words) for name, words in (record.get("must") or {}).items()}
-            accept = tuple(tuple(tools) for tools in record.get("accept") or ())
+            must = {name: _texts(words) for name, words in (record.get("must") or {}).items()}
+            accept = tuple(_texts(tools) for tools in record.get("accept") or ())
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"plan, must or accept is missing or malformed: {error}.") from error
         except PlanError as error:
             raise InputError(f"plan: {error}") from error
         return cls(query, plan, str(record.get("class", "")), must, accept)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    # A text is a sequence of texts too: of its letters.
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise TypeError(f"{value!r:.60} is no list of texts")
+    return tuple(value)
 
 
 def read_annotated(path: Path) -> list[AnnotatedQuery]:

@@ -104,7 +104,11 @@ class CasePlanner:
 
     def _adapted(self, old_question: str, plan: Plan, request: PlanRequest) -> Plan:
         """Return the case's plan with literals that are found in the new question."""
-        slots = text_literals(plan)
+        slots = [
+            (index, name, text)
+            for index, name, text in text_literals(plan)
+            if not _is_choice(request.toolbox[plan.steps[index].tool], name, text)
+        ]
         if not slots:
             return plan
         old = normalized(old_question)
@@ -116,6 +120,12 @@ class CasePlanner:
         found = self._finder.find(request.question, len(spoken), filler)
         texts = {(slots[i][0], slots[i][1]): text for i, text in zip(spoken, found, strict=False)}
         return _ask_the_question(with_literals(plan, texts), request, replaced=set(texts))
+
+
+def _is_choice(tool: ToolSpec, name: str, text: str) -> bool:
+    """Say whether a text is one of its parameter's choices: no words of a question."""
+    parameter = tool.parameter(name)
+    return parameter is not None and text in parameter.choices
 
 
 def _ask_the_question(plan: Plan, request: PlanRequest, *, replaced: set[tuple[int, str]]) -> Plan:
@@ -132,9 +142,13 @@ def _asked(
 ) -> Sequence[tuple[str, Value]]:
     arguments: list[tuple[str, Value]] = []
     for name, value in step.arguments:
-        text = isinstance(value, Literal) and isinstance(value.value, str)
         parameter = tool.parameter(name)
-        stale = text and (index, name) not in replaced
+        stale = (
+            isinstance(value, Literal)
+            and isinstance(value.value, str)
+            and (index, name) not in replaced
+            and not _is_choice(tool, name, value.value)
+        )
         if stale and parameter is not None and Source.QUESTION in parameter.sources:
             value = QuestionRef()
         arguments.append((name, value))

@@ -31,10 +31,10 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     Raises:
         TimeoutError: It took longer than ``seconds``.
     """
-    from langchain_core.language_models import BaseChatModel
+    from langchain_core.language_models import BaseChatModel, SimpleChatModel
 
     own = getattr(type(model), "_agenerate", None)
-    if own is BaseChatModel._agenerate:
+    if own in (BaseChatModel._agenerate, SimpleChatModel._agenerate):
         answer: Any = asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
     else:
         answer = model.ainvoke(list(messages))

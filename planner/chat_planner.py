@@ -78,7 +78,7 @@ class ChatPlanner:
             try:
                 answer = ask(self._model, run.messages, left)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-                run.problem = self._failure(error)
+                run.problem = self._failure(run, error)
                 break
             if (plan := self._read(run, answer)) is not None:
                 return self._result(run, plan)
@@ -92,7 +92,7 @@ class ChatPlanner:
             try:
                 answer = await aask(self._model, run.messages, left)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-                run.problem = self._failure(error)
+                run.problem = self._failure(run, error)
                 break
             if (plan := self._read(run, answer)) is not None:
                 return self._result(run, plan)
@@ -142,8 +142,10 @@ class ChatPlanner:
         ]
         return None
 
-    def _failure(self, error: Exception) -> str:
-        if isinstance(error, TimeoutError):
+    def _failure(self, run: _Run, error: Exception) -> str:
+        # Before the deadline, a timeout is one of the model's own, of its connection for example.
+        late = time.perf_counter() - run.started >= self._seconds
+        if late and isinstance(error, TimeoutError):
             return f"The model gave no plan within {self._seconds:g} s."
         return f"The model failed: {told(error)}"
 

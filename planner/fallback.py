@@ -15,6 +15,10 @@ def fallback_plan(request: PlanRequest) -> Plan:
     """
     for tool in request.toolbox:
         required = [p for p in tool.parameters if p.required]
-        if len(required) == 1 and Source.QUESTION in required[0].sources:
+        if (
+            len(required) == 1
+            and Source.QUESTION in required[0].sources
+            and required[0].fits(request.question)
+        ):
             return Plan((Step(tool.name, ((required[0].name, QuestionRef()),)),))
     return Plan((Step(NO_EVIDENCE.name),))

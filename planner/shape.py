@@ -24,7 +24,8 @@ def feeds(plan: Plan) -> list[str]:
         for name, value in step.arguments:
             if isinstance(value, ContextRef):
                 found.append(f"{step.tool}.{name}<context")
-            elif isinstance(value, StepRef):
+            elif isinstance(value, StepRef) and 1 <= value.step <= len(plan.steps):
+                # Plan cases are parsed, not validated: a reference may point past the last step.
                 found.append(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
     return sorted(set(found))
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
+#: Combining marks belong to the letter before them, which ``\w`` does not know. Beyond the first
+#: two planes there are only variation selectors.
+_MARKS = "".join(
+    char
+    for char in map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
+    if unicodedata.category(char).startswith("M")
+)
+_RUN = rf"\w[\w{_MARKS}]*"
+_RUNS = re.compile(_RUN)
 #: A word, with what holds it together: apostrophes, hyphens, dots and slashes inside.
-WORD = re.compile(r"\w+(?:['’\-./&+]\w+)*")
+WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
 _SPACES = re.compile(r"\s+")
 
 
@@ -20,18 +30,6 @@ def is_span(text: str, question: str) -> bool:
     Case and the amount of space do not count; the ends must be word characters.
     """
     span, whole = normalized(text), normalized(question)
-    if not span or not _is_word(span[0]) or not _is_word(span[-1]):
-        return False
-    at = whole.find(span)
-    while at >= 0:
-        end = at + len(span)
-        starts = at == 0 or not _is_word(whole[at - 1])
-        ends = end == len(whole) or not _is_word(whole[end])
-        if starts and ends:
-            return True
-        at = whole.find(span, end)
-    return False
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
+    runs = [run.span() for run in _RUNS.finditer(whole)]
+    ends = {end for _, end in runs}
+    return any(start + len(span) in ends and whole.startswith(span, start) for start, _ in runs)

@@ -49,9 +49,12 @@ def open_session(domain_name: str, planner: str = CASE_PLANNER) -> Session:
     domain = find_domain(domain_name)
     check_planner(planner)
     from casewright.stores import default_encoder
+    from casewright.stores.minilm import MiniLMEncoder
     from casewright.stores.paths import data_folder
 
     encoder = default_encoder()
+    if isinstance(encoder.encoder, MiniLMEncoder):
+        encoder.encoder.preload()
     opened = domain.open(data_folder() / domain.name, encoder, False)
     try:
         return Session(domain, opened, make_planner(planner, opened.plan_cases), encoder)

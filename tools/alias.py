@@ -11,16 +11,16 @@ _ESCAPE = re.compile(r"_x([0-9a-f]+)_")
 def alias(name: str) -> str:
     """Return an identifier for a tool's name: the name itself where it is one.
 
-    Every character that an identifier cannot hold becomes ``_xHEX_``, as does the underscore that
-    starts something that looks like such an escape.
+    Every character that an identifier cannot hold becomes ``_xHEX_``, as does every underscore
+    before an ``x``: what looks like an escape in an alias is one.
     """
-    if NAME.fullmatch(name) and not _ESCAPE.search(name):
+    if NAME.fullmatch(name) and "_x" not in name:
         return name
     out = []
     for position, char in enumerate(name):
         plain = char.isascii() and (char.isalnum() or char == "_")
         leading_digit = position == 0 and char.isdigit()
-        if plain and not leading_digit and not _ESCAPE.match(name, position):
+        if plain and not leading_digit and not name.startswith("_x", position):
             out.append(char)
         else:
             out.append(f"_x{ord(char):x}_")

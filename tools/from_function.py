@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
 from casewright.errors import ToolError
 from casewright.tools.alias import alias
@@ -51,7 +51,7 @@ def tool_from_function(
             raise ToolError(f"Tool {own!r} takes *{parameter.name}. Name each of its parameters.")
         try:
             schema = TypeAdapter(hints.get(parameter.name, Any)).json_schema()
-        except PydanticSchemaGenerationError as error:
+        except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             raise ToolError(
                 f"Tool {own!r}: parameter {parameter.name!r} has a type that JSON cannot hold. "
                 "Annotate it with str, int, float, bool, a Literal or a list."
@@ -62,6 +62,7 @@ def tool_from_function(
                 schema,
                 required=parameter.default is parameter.empty,
                 sources=declared.pop(parameter.name, None),
+                definitions=schema.get("$defs"),
             )
         )
     if declared:

@@ -37,7 +37,7 @@ def tool_from_langchain(
     Raises:
         ToolError: ``sources`` names no parameter of the tool.
     """
-    schema = _schema(tool.tool_call_schema)
+    schema, whole = _schemas(tool)
     properties: Mapping[str, Any] = schema.get("properties", {})
     declared = dict(sources or {})
     parameters = tuple(
@@ -46,6 +46,7 @@ def tool_from_langchain(
             properties[name],
             required=name in schema.get("required", ()),
             sources=declared.pop(name, None),
+            definitions=schema.get("$defs"),
         )
         for name in properties
     )
@@ -53,7 +54,7 @@ def tool_from_langchain(
         raise ToolError(
             f"Tool {tool.name!r} has no parameter {sorted(declared)}; sources names it."
         )
-    hidden = set(_schema(tool.args_schema).get("properties", {})) - set(properties)
+    hidden = set(whole.get("properties", {})) - set(properties)
 
     def call(given: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         injected = {name: context.scope[name] for name in hidden if name in context.scope}
@@ -87,9 +88,22 @@ def tool_from_langchain(
     )
 
 
+def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the schema that the tool shows a model, and the one with its injected arguments."""
+    from langchain_core.tools import Tool
+
+    if isinstance(tool, Tool) and tool.args_schema is None:
+        # A classic tool takes one text; the schema made for it lists Tool._run's own parameters.
+        shown = {"properties": tool.args, "required": list(tool.args)}
+        return shown, shown
+    # A class without a schema has one made from its _run, injected arguments included.
+    own = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
+    return _schema(tool.tool_call_schema), _schema(own)
+
+
 def _schema(schema: Any) -> Mapping[str, Any]:
-    if schema is None or isinstance(schema, dict):
-        return schema or {}
+    if isinstance(schema, dict):
+        return schema
     made: Mapping[str, Any] = schema.model_json_schema()
     return made
 
@@ -107,4 +121,8 @@ def _returned(name: str, message: ToolMessage | Any) -> Any:
     if getattr(message, "status", "success") == "error":
         raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
     artifact = getattr(message, "artifact", None)
-    return artifact if artifact is not None else getattr(message, "content", message)
+    if artifact is not None:
+        return artifact
+    content = getattr(message, "content", message)
+    # A message holds text: LangChain wrote what the tool returned, even nothing, as JSON.
+    return None if content in ("null", "{}", "[]") else content

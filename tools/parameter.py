@@ -95,9 +95,18 @@ def parameter_from_json_schema(
     *,
     required: bool,
     sources: Iterable[str] | None = None,
+    definitions: Mapping[str, Any] | None = None,
 ) -> Parameter:
-    """Make a parameter from its JSON Schema, sources declared or by default."""
-    shape = _shape(schema)
+    """Make a parameter from its JSON Schema, sources declared or by default.
+
+    Args:
+        name: The parameter's name.
+        schema: Its own part of the schema.
+        required: Whether a plan must give it.
+        sources: Where its argument may come from.
+        definitions: What a ``$ref`` in its part refers to, by name: the whole schema's ``$defs``.
+    """
+    shape = _shape(schema, definitions or {})
     declared = sources_of(sources, name) if sources is not None else frozenset()
     return Parameter(
         name=name,
@@ -109,10 +118,15 @@ def parameter_from_json_schema(
     )
 
 
-def _shape(schema: Mapping[str, Any]) -> _Shape:
+def _shape(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> _Shape:
+    referred = str(schema.get("$ref", "")).rpartition("/")[2]
+    if referred in definitions:
+        # Each definition is followed once: one that refers to itself has no end.
+        others = {name: other for name, other in definitions.items() if name != referred}
+        return _shape(definitions[referred], others)
     options = [o for o in schema.get("anyOf", ()) if o.get("type") != "null"]
     if len(options) == 1:
-        return _shape(options[0])
+        return _shape(options[0], definitions)
     values = schema.get("enum", [schema["const"]] if "const" in schema else ())
     if values and all(isinstance(value, str) for value in values):
         return _Shape("string", tuple(values))

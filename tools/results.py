@@ -24,19 +24,22 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     Raises:
         ToolError: The value has no fields where several were declared, or is not JSON-plain.
     """
-    if returned is None or returned == "" or not tool.results:
+    if not tool.results:
         return []
-    if isinstance(returned, str) and len(tool.results) > 1:
+    if isinstance(returned, str) and returned and len(tool.results) > 1:
         returned = _decoded(tool, returned)
+    # Only these can be empty: 0 and False are values, and an array has no truth value.
+    if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
+        return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
-    made = [_row(tool, member) for member in members]
     try:
+        made = [_row(tool, member) for member in members]
         text = json.dumps(made, allow_nan=False, ensure_ascii=False)
         # Half a surrogate pair is no text that a checkpointer could keep.
         plain: list[dict[str, Any]] = json.loads(
             text.encode("utf-8", "replace"), parse_int=whole_number
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ToolError(
             f"Tool {tool.name!r} returned what JSON cannot hold: {error}. "
             "Return text, numbers, lists and mappings."
@@ -82,7 +85,7 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
 def _decoded(tool: ToolSpec, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolError(
             f"Tool {tool.name!r} returned text that is no JSON; it declares the fields "
             f"{list(tool.results)}. Return mappings, or JSON."

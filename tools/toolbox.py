@@ -68,5 +68,13 @@ class Toolbox:
 
     def fingerprint(self) -> str:
         """Return a hash of everything that a planner sees of the tools."""
-        seen = [[t.signature(), t.description, [p.description for p in t.parameters]] for t in self]
+        seen = [
+            [
+                tool.signature(),
+                tool.description,
+                [parameter.description for parameter in tool.parameters],
+                tool.example and [tool.example.query, tool.example.plan],
+            ]
+            for tool in self
+        ]
         return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]

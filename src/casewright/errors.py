@@ -64,9 +64,20 @@ class PlanError(CasewrightError, ValueError):
         return (type(self), (self.rule, self.mend, self.step))
 
 
+# What introduces a secret, kept, and the secret, masked.
 _SECRET = re.compile(
-    r"(?i)\b(sk|pk|key|token|bearer|secret|password)[-_=: ]+['\"]?[A-Za-z0-9_.\-]{6,}"
+    r"""(?ix)
+    (   (?:key|token|secret|password|passwd|pwd|bearer|authorization)
+        [\\"']*\s*[:=]\s*[\\"']*(?:(?:bearer|basic)\s+)?        # OPENAI_API_KEY=, "api_key": "
+      | \b(?:key|token|secret|password|bearer)
+        [-_ ]+(?:provided[:=\s]+)?["']?                          # Bearer, API key provided:
+      | (?<![a-z0-9])(?:[sp]k[-_]|(?:gsk|hf)_(?=[a-z0-9]{12}))   # keys known by their form
+    )
+    [^\s\\"'&,;(){}\[\]<>]{6,}
+    """
 )
+# User and password of an address.
+_USER = re.compile(r"://[^\s/]+@")
 
 
 def told(error: BaseException) -> str:
@@ -75,8 +86,8 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
-def cleaned(message: str, limit: int = 500) -> str:
+def cleaned(message: str, limit: int = 400) -> str:
     """Return a message in one line of bounded length, without secrets."""
-    line = " ".join(message.split())
-    line = _SECRET.sub(lambda found: f"{found[1]} ***", line[: 2 * limit])
-    return line[:limit]
+    # Masked before it is cut: half a secret may not look like one.
+    line = _USER.sub("://***@", " ".join(message.split()))
+    return _SECRET.sub(r"\1***", line)[:limit]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, SimpleChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -52,6 +52,20 @@ class HangingModel(ScriptedModel):
             self.released.wait(5)
             raise RuntimeError("It was released.")
         return super()._generate(messages, *args, **kwargs)
+
+
+class SimpleHangingModel(SimpleChatModel):
+    """Blocks its thread, as a model that was made the simplest way."""
+
+    released: Any = Field(default_factory=threading.Event)
+
+    @property
+    def _llm_type(self) -> str:
+        return "simple"
+
+    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+        self.released.wait(5)
+        return "It was released."
 
 
 class AsyncHangingModel(ScriptedModel):

@@ -22,7 +22,7 @@ TEXTS = st.text() | st.text('\\"[](),=s1.\n\r\t\0\x7f\u2028\u2029\x85 é😀', m
 LITERALS = st.builds(
     Literal,
     TEXTS
-    | st.integers(-(10**38), 10**38)
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.booleans(),
 )

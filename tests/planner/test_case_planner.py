@@ -160,6 +160,13 @@ def test_the_fallback_is_valid_where_the_question_does_not_fit_a_parameter() -> 
     assert str(result.plan) == "s1 = no_evidence()"
 
 
+@pytest.mark.parametrize("reference", ["s9.item_id", "s2.item_id"])
+def test_a_case_that_refers_past_its_last_step_does_no_harm(reference: str) -> None:
+    broken = ("how heavy is it", f"s1 = fact(item_id={reference}, query=question)", {})
+    planner = case_planner(annotated([broken, *ROWS]))
+    assert reference not in str(planned(planner, "how heavy is it").plan)
+
+
 def test_equal_cases_in_any_order_give_equal_plans() -> None:
     planners = [case_planner(annotated(rows)) for rows in (ROWS, ROWS[::-1])]
     for question in ("do you sell a lamp", "is it", "hello", "how old is my return"):

@@ -8,7 +8,7 @@ import pytest
 
 from casewright.planner import CasePlanner, ChatPlanner, PlanRequest, PlanResult
 from tests.planner.helpers import SHOP
-from tests.planner.models import AsyncHangingModel, HangingModel, scripted
+from tests.planner.models import AsyncHangingModel, HangingModel, SimpleHangingModel, scripted
 
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
 GOOD = 's1 = find(query="wool socks")'
@@ -87,12 +87,22 @@ KEY = "a8Fk3Lm9Qz7Rt2Xv"
         f"refused: gsk_{KEY}",
         f"refused: hf_{KEY}",
         f"https://user:{KEY}@host/v1",
+        f"Incorrect API key provided: {KEY}",
+        '{\\"api_key\\": \\"' + KEY + '\\"}',
     ],
 )
 def test_secrets_in_an_exception_are_masked(text: str) -> None:
     result = ask(ChatPlanner(scripted(RuntimeError(text))), "sync")
     assert "RuntimeError" in result.fallback
     assert KEY not in result.fallback
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["max_tokens: 128000 is too much", "hf_hub_download failed", "https://host/a@b", "see key 12"],
+)
+def test_what_is_no_secret_is_told(text: str) -> None:
+    assert text in ask(ChatPlanner(scripted(RuntimeError(text))), "sync").fallback
 
 
 def test_a_long_exception_is_shortened() -> None:
@@ -157,6 +167,9 @@ def test_a_hanging_model_without_async_does_not_block_the_event_loop(
 def test_a_hanging_model_without_async_does_not_hold_the_end_of_the_event_loop(
     hanging: HangingModel,
 ) -> None:
-    started = time.perf_counter()
-    ask(ChatPlanner(hanging, seconds=0.3), "async")
-    assert time.perf_counter() - started < 3
+    simple = SimpleHangingModel()
+    for model in (hanging, simple):
+        started = time.perf_counter()
+        ask(ChatPlanner(model, seconds=0.3), "async")
+        assert time.perf_counter() - started < 3
+    simple.released.set()

@@ -6,6 +6,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.planner import PlanRequest, QueryRecord, parse_plan
+from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import SHOP, errors_of
 
 LOCATOR = {
@@ -76,6 +77,12 @@ def test_a_removed_tool_is_out_of_the_toolbox() -> None:
 def test_a_removed_tool_may_be_an_extra_one_by_its_own_name() -> None:
     made = request(tools_extra=[LOCATOR], tools_removed=["shop-locator"])
     assert made.toolbox.names == SHOP.names
+
+
+def test_a_removed_tool_may_have_a_name_that_looks_like_an_alias() -> None:
+    box = Toolbox([ToolSpec("get_xml", "")])
+    record = QueryRecord.read({"query": "q", "tools_removed": ["get_xml"]})
+    assert record.request(box).toolbox.names == ("no_evidence",)
 
 
 def test_no_evidence_cannot_be_removed() -> None:

@@ -125,6 +125,16 @@ def test_an_enum_argument_is_an_enumeration() -> None:
     assert (colour.choices, colour.sources) == (("red", "blue"), frozenset())
 
 
+def test_a_definition_that_refers_to_itself_has_any_type() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/Tree"}},
+        "$defs": {"Tree": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"type": "null"}]}},
+    }
+    made = StructuredTool(name="t", description="d", args_schema=schema, func=lambda tree: tree)
+    assert tool_from_langchain(made).parameters[0].kind == "any"
+
+
 def test_an_async_only_tool_runs_on_the_event_loop() -> None:
     async def answer(query: str) -> str:
         await asyncio.sleep(0)
