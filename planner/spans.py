@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
+import regex as re
 
-#: Combining marks belong to the letter before them, which ``\w`` does not know. Beyond the first
-#: two planes there are only variation selectors.
-_MARKS = "".join(
-    char
-    for char in map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
-    if unicodedata.category(char).startswith("M")
-)
-_RUN = rf"\w[\w{_MARKS}]*"
+#: Combining marks belong to the letter before them, which the standard library's ``\w`` does not
+#: know.
+_RUN = r"(?!\p{M})\w[\w\p{M}]*"
 _RUNS = re.compile(_RUN)
 #: A word, with what holds it together: apostrophes, hyphens, dots and slashes inside.
 WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
-_SPACES = re.compile(r"\s+")
 
 
 def normalized(text: str) -> str:
     """Return the text in one case, with single spaces."""
-    return _SPACES.sub(" ", text).strip().casefold()
+    return " ".join(text.split()).casefold()
 
 
 def is_span(text: str, question: str) -> bool:
