@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
 
@@ -61,7 +61,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
 
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+        first = number == 0
+        justify: Literal["left", "right"] = "left" if first else "right"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=first)
     for row in rows:
         table.add_row(*(escape(_shown(value)) for value in row))
     Console(highlight=False).print(table)
