@@ -83,9 +83,18 @@ def rebuild(domain_name: str) -> dict[str, int]:
 
 def check_planner(name: str) -> None:
     """Raise ``InputError`` where no planner has this name, before anything is opened."""
-    if name != CASE_PLANNER and ":" not in name:
+    _check("planner", name, CASE_PLANNER)
+
+
+def check_generator(name: str) -> None:
+    """Raise ``InputError`` where no generator has this name, before anything is opened."""
+    _check("generator", name, EXTRACTIVE)
+
+
+def _check(kind: str, name: str, own: str) -> None:
+    if name != own and ":" not in name:
         raise InputError(
-            f"There is no planner {name!r}. Planners are: {CASE_PLANNER}, or a chat model as "
+            f"There is no {kind} {name!r}. {kind.capitalize()}s are: {own}, or a chat model as "
             "provider:model, for example openai:gpt-4o-mini."
         )
 
@@ -103,15 +112,6 @@ def make_planner(name: str, plan_cases: CaseStore) -> Planner:
     if name == CASE_PLANNER:
         return case_planner
     return ChatPlanner(chat_model(name), fallback=case_planner, plan_cases=plan_cases)
-
-
-def check_generator(name: str) -> None:
-    """Raise ``InputError`` where no generator has this name, before anything is opened."""
-    if name != EXTRACTIVE and ":" not in name:
-        raise InputError(
-            f"There is no generator {name!r}. Generators are: {EXTRACTIVE}, or a chat model as "
-            "provider:model, for example openai:gpt-4o-mini."
-        )
 
 
 def make_generator(name: str, encoder: Encoder) -> Generator:
