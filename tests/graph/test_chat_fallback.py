@@ -90,7 +90,7 @@ def test_a_model_that_awaits_for_ever_is_cancelled_at_the_deadline() -> None:
     generator: Generator = ChatGenerator(Awaits(script=""), seconds=0.2)
     began = time.perf_counter()
     made = asyncio.run(generator.agenerate(request))
-    assert time.perf_counter() - began < 1.0
+    assert time.perf_counter() - began < 5.0
     assert "it gave no answer within 0.2 s" in made.text
     assert "- one [E1]" in made.text
 

@@ -49,7 +49,7 @@ def test_wall_time_is_close_to_the_critical_path(ask: Ask) -> None:
         over.append((time.perf_counter() - began) / dag.critical_path())
         assert set(statuses(answer).values()) == {"done"}
     assert min(over) >= 0.99
-    assert sorted(over)[2] < 1.25, over
+    assert sorted(over)[2] < 1.5, over
 
 
 class Counter:

@@ -49,7 +49,7 @@ class HangingModel(ScriptedModel):
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         if len(self.heard) >= len(self.answers):
-            self.released.wait(5)
+            self.released.wait(30)
             raise RuntimeError("It was released.")
         return super()._generate(messages, *args, **kwargs)
 
@@ -64,7 +64,7 @@ class SimpleHangingModel(SimpleChatModel):
         return "simple"
 
     def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
-        self.released.wait(5)
+        self.released.wait(30)
         return "It was released."
 
 

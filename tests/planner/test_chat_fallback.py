@@ -115,7 +115,7 @@ def test_a_hanging_model_is_left_at_its_deadline(
 ) -> None:
     started = time.perf_counter()
     result = ask(ChatPlanner(hanging, fallback=shop_planner, seconds=0.3), "sync")
-    assert 0.25 < time.perf_counter() - started < 2
+    assert 0.25 < time.perf_counter() - started < 8
     assert str(result.plan) == GOOD
     assert "no plan within 0.3 s" in result.fallback
 
@@ -124,7 +124,7 @@ def test_both_rounds_share_the_deadline(hanging: HangingModel) -> None:
     hanging.answers.append(BAD)
     started = time.perf_counter()
     result = ask(ChatPlanner(hanging, seconds=0.3), "sync")
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 8
     assert "no plan within 0.3 s" in result.fallback
     assert result.attempts == 2
 
@@ -133,7 +133,7 @@ def test_a_model_that_hangs_on_the_event_loop_is_cancelled(shop_planner: CasePla
     model = AsyncHangingModel(answers=[])
     started = time.perf_counter()
     result = ask(ChatPlanner(model, fallback=shop_planner, seconds=0.3), "async")
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 8
     assert str(result.plan) == GOOD
     assert "no plan within 0.3 s" in result.fallback
 
@@ -159,7 +159,7 @@ def test_a_hanging_model_without_async_does_not_block_the_event_loop(
         return result, spent, ticks
 
     result, spent, ticks = asyncio.run(run())
-    assert spent < 2
+    assert spent < 8
     assert ticks >= 5
     assert "no plan within 0.3 s" in result.fallback
 
@@ -171,5 +171,5 @@ def test_a_hanging_model_without_async_does_not_hold_the_end_of_the_event_loop(
     for model in (hanging, simple):
         started = time.perf_counter()
         ask(ChatPlanner(model, seconds=0.3), "async")
-        assert time.perf_counter() - started < 3
+        assert time.perf_counter() - started < 8
     simple.released.set()

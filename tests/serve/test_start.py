@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import casewright
-from tests.serve.helpers import GALAXY, Done, command, environment, run, run_this
+from tests.serve.helpers import GALAXY, command, environment, run, run_this
 
 LOADED = """
 import sys
@@ -22,25 +20,6 @@ except SystemExit as end:
 heavy = {"torch", "transformers", "qdrant_client", "langgraph", "onnxruntime", "matplotlib"}
 print("loaded", sorted(heavy & set(sys.modules)))
 """
-
-
-def fastest(times: int, once: Callable[[], Done]) -> float:
-    """Seconds of the fastest of several runs, each of which must succeed."""
-    taken = []
-    for _ in range(times):
-        started = time.perf_counter()
-        done = once()
-        taken.append(time.perf_counter() - started)
-        assert done.returncode == 0, done.stderr
-    return min(taken)
-
-
-def test_help_is_there_within_half_a_second(home: Path) -> None:
-    assert fastest(5, lambda: run(home, "--help")) < 0.5
-
-
-def test_question_is_answered_from_cold_within_three_seconds(home: Path) -> None:
-    assert fastest(3, lambda: run(home, "ask", GALAXY)) <= 3
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"], ["--version"], ["domains"]])
