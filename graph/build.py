@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph._internal._constants import CONFIG_KEY_DURABILITY
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -70,12 +70,12 @@ def build_graph(
     graph.add_edge("generate", END)
     compiled = graph.compile(checkpointer=checkpointer, name="casewright")
     # A synchronous run gives every step a thread; a step that waits holds its own.
-    config: dict[str, Any] = {"max_concurrency": nodes.limits.steps + _SPARE_THREADS}
+    config: RunnableConfig = {"max_concurrency": nodes.limits.steps + _SPARE_THREADS}
     if checkpointer is not None:
         # LangGraph saves while the next node runs, by default: a run killed then would be resumed
         # with another plan and other keys. No tool is called before its plan is kept.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
-    return compiled.with_config(config)  # type: ignore[arg-type]
+    return compiled.with_config(config)
 
 
 def _both(blocking: Any, awaiting: Any) -> Any:

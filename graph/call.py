@@ -99,7 +99,9 @@ class Call:
             except Exception as error:
                 if not self._again(policy, error):
                     raise
-            self._abandoned.wait(_pause(policy, self.attempts))
+            if self._abandoned.wait(_pause(policy, self.attempts)):
+                # Nobody waits any more: a further call could only do harm.
+                raise TimeoutError
 
     async def _aretrying(self) -> Sequence[Row]:
         policy = self.limits.retry
@@ -124,7 +126,7 @@ class Call:
         if self.tool.run is not None:
             return self.tool.run(own, self.context)
         if self.tool.run_async is not None:
-            return asyncio.run(self.tool.run_async(own, self.context))  # type: ignore[arg-type]
+            return asyncio.run(self.tool.run_async(own, self.context))
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."

@@ -24,7 +24,7 @@ from langgraph.func import task
 from casewright.errors import InputError
 from casewright.graph.call import Call, since
 from casewright.graph.limits import Limits
-from casewright.graph.outcome import Outcome
+from casewright.graph.outcome import Outcome, Status
 from casewright.graph.references import Known, MissingReferenceError
 from casewright.planner import Plan
 from casewright.tools import CallContext, Toolbox
@@ -157,6 +157,7 @@ class Execution:
         return time.perf_counter()
 
     def _outcome(self, number: int, call: Call, started: float) -> Outcome:
+        status: Status
         if call.timed_out:
             status = "timed_out"
         elif call.error:
@@ -166,7 +167,7 @@ class Execution:
         return Outcome(
             step=f"s{number}",
             tool=call.tool.name,
-            status=status,  # type: ignore[arg-type]
+            status=status,
             arguments=call.arguments,
             rows=call.rows,
             error=call.error,

@@ -15,13 +15,12 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step, Value
 from casewright.planner.plan_cases import runnable
 from casewright.planner.request import PlanRequest, PlanResult
+from casewright.planner.shape import context_fields
 from casewright.planner.shape_model import ShapeModel
 from casewright.planner.spans import is_span, normalized
 from casewright.stores import CaseStore
 from casewright.tools import Source, ToolSpec
 
-#: The context's field that says that a product's page is open.
-PAGE_FIELD = "product_id"
 #: Shapes that are tried before the fallback plan.
 ATTEMPTS = 16
 
@@ -44,7 +43,9 @@ class CasePlanner:
         self._plans = [parse_plan(str(case.solution)) for case in cases]
         self._facet = store.schema.facets[0]
         self._vectors = self._facet.vectors([case.problem for case in cases])
-        pages = [PAGE_FIELD in case.metadata.get("context", ()) for case in cases]
+        # What a plan took from the context once says what the page is about: a product, say.
+        self._page_fields = {field for plan in self._plans for field in context_fields(plan)}
+        pages = [not self._page_fields.isdisjoint(c.metadata.get("context", ())) for c in cases]
         self._shapes = ShapeModel(self._questions, self._vectors, pages, self._plans)
         self._finder = LiteralFinder(zip(self._questions, self._plans, strict=True))
         self._known = {tool for plan in self._plans for tool in plan.tools}
@@ -76,7 +77,7 @@ class CasePlanner:
         asked = self._facet.vectors([{"question": request.question}], query=True)[0]
         near = self._vectors @ asked
         yield from self._by_unknown_tools(request, asked, float(near.max(initial=0.0)))
-        page = request.context.get(PAGE_FIELD) is not None
+        page = any(request.context.get(field) is not None for field in self._page_fields)
         for elected in self._shapes.ranked(
             request.question, asked, page, lambda plan: runnable(plan, request)
         ):

@@ -3,7 +3,7 @@
 Neighbours that vote with equal weights let frequent shapes drown rare ones, and follow what is
 asked about rather than what is asked. Here the cases' votes are fitted: a linear map from a
 question's features (its embedding, its words and pairs of words, its length in words, sentences
-and questions, whether a product's page is open)
+and questions, whether the page is about something)
 to a description of the plan (task, feeds, how often each tool is called, number of steps). The
 shape whose description is nearest to the predicted one is elected. Fitting takes one linear system,
 a fraction of a second, and no language model.
@@ -60,7 +60,7 @@ class ShapeModel:
     Args:
         questions: The plan cases' questions.
         vectors: Their embeddings, unit vectors, array (n, dimension).
-        pages: Whether a product's page was open, for each.
+        pages: Whether the page was about something that plans refer to, for each.
         plans: Their plans.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,14 +49,3 @@ class Retained:
     id: str
     outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
     reason: str = ""
-
-
-def describe_hit(hit: Hit) -> dict[str, Any]:
-    """Return a hit as JSON-plain data, its vector left out."""
-    return {
-        "id": hit.case.id,
-        "score": hit.score,
-        "relevance": hit.relevance,
-        "facet_scores": dict(hit.facet_scores),
-        "case": hit.case.to_json(),
-    }

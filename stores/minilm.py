@@ -1,7 +1,7 @@
 """The offline encoder: the packaged MiniLM, run by ONNX Runtime for a quick start.
 
 Importing sentence-transformers takes seconds; an ONNX session of the same weights opens in a
-fifth of one and gives the same vectors (to 1e-6). The graph is exported from the packaged
+fraction of one and gives the same vectors (to 1e-5). The graph is exported from the packaged
 weights once, by torch, and kept in Casewright's cache folder.
 """
 
@@ -49,7 +49,7 @@ class MiniLMEncoder:
         self._tokenizer: Tokenizer | None = None
 
     def preload(self) -> None:
-        """Load the model in the background: it takes a fifth of a second beside other work."""
+        """Load the model in the background, beside other work."""
         threading.Thread(target=self._load, daemon=True, name="casewright-encoder").start()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,7 @@ class ToolExample:
 
 
 Run = Callable[[Mapping[str, Any], CallContext], Any]
-RunAsync = Callable[[Mapping[str, Any], CallContext], Awaitable[Any]]
+RunAsync = Callable[[Mapping[str, Any], CallContext], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,3 +166,17 @@ def test_calls_that_end_after_their_timeout_disturb_nobody(ask: Ask) -> None:
     ended = fresh_process(LATE, ask.mode)
     assert ended.stdout.strip() == "{'s1': 'timed_out', 's2': 'timed_out'}"
     assert ended.stderr == ""
+
+
+def test_a_step_that_timed_out_between_two_attempts_is_not_called_again(ask: Ask) -> None:
+    calls: list[str] = []
+
+    def fails(given: Given, context: CallContext) -> str:
+        calls.append(context.key)
+        raise ConnectionError("again")
+
+    policy = RetryPolicy(max_attempts=5, initial_interval=30.0)
+    graph = graph_of([tool("fails", fails)], "s1 = fails()", step_seconds=0.3, retry=policy)
+    assert statuses(ask(graph)) == {"s1": "timed_out"}
+    time.sleep(0.3)
+    assert len(calls) == 1
