@@ -61,9 +61,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
 
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
-        first = number == 0
-        justify: Literal["left", "right"] = "left" if first else "right"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=first)
+        justify: Literal["left", "right"] = "left" if number == 0 else "right"
+        # Names and headings may fold, numbers may not.
+        width = max((len(_shown(row[number])) for row in rows), default=0) if number else None
+        table.add_column(column, justify=justify, overflow="fold", min_width=width)
     for row in rows:
         table.add_row(*(escape(_shown(value)) for value in row))
     Console(highlight=False).print(table)
