@@ -14,6 +14,9 @@ from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Encoder
 
+#: What makes cases of the data files: other cases, where one of these changes.
+MAKERS = ("ids_and_dates.py", "cases.py")
+
 
 def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
     """Open the shop's stores in a folder, building them where needed."""
@@ -26,7 +29,8 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
         "help": (made["help"], cases.help_cases),
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
-    made_of = [*map(data_file, NAMES), files("casewright.domains.shopping") / "cases.py"]
+    makers = (files("casewright.domains.shopping") / name for name in MAKERS)
+    made_of = [*map(data_file, NAMES), *makers]
     wanted = digest(made_of, [schema for schema, _ in parts.values()])
     stores = open_built(folder, "shopping", wanted, parts, anew=anew)
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)

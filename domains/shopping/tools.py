@@ -114,7 +114,7 @@ def _order_lookup(orders: CaseStore) -> ToolSpec:
         # "Where is my parcel?" names no thing: the whole question was given, and the newest
         # orders are meant.
         if not near and query == call.question:
-            near = orders.search(query, 3, where=mine, lambda_b=0.05)
+            near = orders.search(query, 3, where=mine, lambda_b=0.0)
         return [_order(hit) for hit in near]
 
     return tool_from_function(

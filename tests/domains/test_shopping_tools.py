@@ -98,12 +98,13 @@ def test_shipment_status_tells_where_the_parcel_is(shop: OpenDomain) -> None:
 
 
 def test_every_tool_says_where_each_result_is_from(shop: OpenDomain) -> None:
+    own = next(order["id"] for order in records("orders") if order["customer"] == "C001")
     found = [
         *call(shop, "prod_search", "lamp"),
         *call(shop, "prod_qna", "weight", product_id="P001"),
         *call(shop, "review_summary", "weight", product_id="P001"),
         *call(shop, "order_lookup", "phone", "C001"),
-        *call(shop, "shipment_status", customer="C001", order_id="O5001"),
+        *call(shop, "shipment_status", customer="C001", order_id=own),
         *call(shop, "customer_support", "invoice"),
     ]
     assert len(found) >= 10

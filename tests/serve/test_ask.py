@@ -10,6 +10,11 @@ from casewright.domains.shopping.data import records
 from tests.serve.helpers import GALAXY, Done, new_home, result, run
 
 Answer = dict[str, Any]
+OWN_PHONE = next(
+    f"orders:{order['id']}"
+    for order in records("orders")
+    if order["customer"] == "C001" and order["items"][0]["product_id"] == "P001"
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,7 @@ def test_question_about_an_owned_thing_is_planned_as_two_dependent_steps(galaxy:
 def test_answer_cites_the_order_and_the_fact(galaxy: Answer) -> None:
     cited = [item for item in galaxy["evidence"] if item["id"] in galaxy["citations"]]
     assert {item["tool"] for item in cited} == {"order_lookup", "prod_qna"}
-    assert {"orders:O5001", "facts:P001.2"} <= {item["source"] for item in cited}
+    assert {OWN_PHONE, "facts:P001.2"} <= {item["source"] for item in cited}
     assert "8 GB" in galaxy["text"]
     assert all(f"[{item['id']}]" in galaxy["text"] for item in cited)
 
@@ -64,7 +69,7 @@ def test_answer_for_people_shows_plan_text_and_cited_evidence(galaxy_text: Done)
     assert "s2 = prod_qna(product_id=s1.product_id, query=question)" in shown
     assert "quotes what was found" in shown
     assert "Memory (RAM): 8 GB [E3]" in shown
-    assert "[E1] orders:O5001 s1" in shown
+    assert f"[E1] {OWN_PHONE} s1" in shown
 
 
 def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Done) -> None:

@@ -1,0 +1,201 @@
+"""Ids and dates of the shop's records: drawn from a seed, counted from a day called today.
+
+What is written by hand holds neither. It refers to a product by its slug and to a customer by
+name; a day is a number of days from today, a clock time a part of the day, and a text names a day
+by a placeholder. So "yesterday" and the dates beside it stay true, whatever today is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from itertools import groupby
+from random import Random
+from typing import Any
+
+from casewright.errors import InputError
+
+SEED = 1
+TODAY = date(2026, 11, 21)
+Row = Mapping[str, Any]
+Record = dict[str, Any]
+#: Returns what is written in the file of a name.
+Read = Callable[[str], Sequence[Row]]
+#: The records of other files, by what they are called there.
+Known = Mapping[str, Mapping[str, Record]]
+
+_IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
+_CALLED_BY = {"products": "slug", "customers": "name"}
+_REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
+# Minutes of the day, in its order and apart: times drawn from the parts increase as these do. From
+# "early" to "afternoon" everything is open; couriers ring in the "evening" too; before and after,
+# only sorting centres, depots and the online shop are at work.
+_PARTS = {
+    "night": range(60, 300),
+    "early": range(450, 525),
+    "morning": range(540, 690),
+    "just before noon": range(700, 716),
+    "just after noon": range(725, 741),
+    "lunchtime": range(750, 826),
+    "afternoon": range(840, 1020),
+    "evening": range(1080, 1190),
+    "late": range(1230, 1425),
+}
+# Each # is a digit and each ? a letter; without vowels, no number spells a word.
+_TRACKING = {"NordPost": "NP6########HC", "Swiftbird": "SB-####-####-##", "Parcelry": "PY#?#?##??#"}
+_CHARACTERS = {"#": "0123456789", "?": "BCDFGHJKLMNPQRSTVWXZ"}
+# Not strftime, which follows the locale.
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+_MONTHS = "January February March April May June July August September October November December"
+_FORMS: dict[str, Callable[[date], str]] = {
+    "day": lambda day: f"{_FORMS['weekday'](day)}, {_FORMS['date'](day)}",
+    "date": lambda day: f"{_FORMS['short'](day)} {day.year}",
+    "short": lambda day: f"{day.day} {_MONTHS.split()[day.month - 1]}",
+    "weekday": lambda day: _WEEKDAYS.split()[day.weekday()],
+}
+
+
+def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) -> list[Record]:
+    """Return a file's records: what is written, with ids and dates.
+
+    Args:
+        name: Which file.
+        read: Returns what is written in a file; those that this one refers to are read too.
+        seed: Another seed draws other order numbers, tracking numbers and clock times.
+        today: The day that written days are counted from.
+
+    Raises:
+        InputError: What is written cannot be completed: where, why, and what to write instead.
+    """
+    known = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
+    records: list[Record] = []
+    lines: dict[str, int] = {}
+    for line, row in enumerate(read(name), 1):
+        try:
+            if "id" in row:
+                raise InputError("An id is written. Leave it out: ids are made.")
+            if name in _CALLED_BY:
+                called = row[_CALLED_BY[name]]
+                if lines.setdefault(called, line) != line:
+                    raise InputError(f"{called!r} is line {lines[called]} already. Rename one.")
+            if name == "orders":
+                # Each draws on its own: a change of one order leaves the others as they are.
+                made = _order(row, known, Random(f"{seed} {line}"), today)
+            elif name == "reviews":
+                made = _review(row, known, today)
+            else:
+                made = {key: row[key] for key in row if key != "slug"}
+        except KeyError as missing:
+            raise InputError(f"{name}.jsonl, line {line}: Write its {missing} too.") from missing
+        except InputError as wrong:
+            raise InputError(f"{name}.jsonl, line {line}: {wrong}") from wrong
+        records.append({"id": _IDS[name].format(line) if name in _IDS else "", **made})
+    if name == "orders":
+        # Numbered as they came in.
+        numbers = sorted(Random(seed).sample(range(1000, 10000), len(records)))
+        for number, order in zip(numbers, sorted(records, key=lambda r: r["date"]), strict=True):
+            order["id"] = f"O{number}"
+    return records
+
+
+def _by_name(name: str, read: Read) -> dict[str, Record]:
+    """The records that others refer to, by what they are called."""
+    records = complete(name, read)
+    return {row[_CALLED_BY[name]]: made for row, made in zip(read(name), records, strict=True)}
+
+
+def _found(known: Known, name: str, called: str) -> Record:
+    if called not in known[name]:
+        from difflib import get_close_matches  # only mistakes need it
+
+        near = ", ".join(map(repr, get_close_matches(called, known[name], cutoff=0)))
+        raise InputError(f"{name}.jsonl has no {called!r}. Write one that it has, such as {near}.")
+    return known[name][called]
+
+
+def _review(row: Row, known: Known, today: date) -> Record:
+    return {
+        "product_id": _found(known, "products", row["product"])["id"],
+        **{key: row[key] for key in ("stars", "title", "text", "author")},
+        "date": _day(row["day"], today).isoformat(),
+    }
+
+
+def _order(row: Row, known: Known, rng: Random, today: date) -> Record:
+    items, parcel = [], row["parcel"]
+    for slug, quantity in row["items"].items():
+        product = _found(known, "products", slug)
+        of = {"product_id": product["id"], "title": product["title"]}
+        items.append({**of, "quantity": quantity, "price": product["price"]})
+    # Written where it was charged: at home it is free from 50 euros.
+    delivery = row.get("delivery", 0)
+    total = round(sum(item["price"] * item["quantity"] for item in items) + delivery, 2)
+    days = {"ordered": _day(row["ordered"], today), "expected": _day(parcel["expected"], today)}
+    if "delivered" in parcel:
+        days["delivered"] = _day(parcel["delivered"], today)
+
+    tracking = _tracking(parcel["carrier"], rng)
+    times = _times(parcel["events"], rng, today)
+
+    def told(found: re.Match[str]) -> str:
+        if found[1] == "total":
+            return f"{total:.2f}"
+        form, _, when = found[1].rpartition(":")
+        try:
+            return _FORMS[form or "day"](days[when] if when in days else _day(int(when), today))
+        except (KeyError, ValueError):
+            raise InputError(
+                f"{found[0]} names no day. Write one of {', '.join(days)}, or days from today, "
+                f"as in {{expected}} or {{short:-3}}; forms are {', '.join(_FORMS)}."
+            ) from None
+
+    def filled(text: str) -> str:
+        return re.sub(r"\{([^{}]*)\}", told, text)
+
+    return {
+        "customer": _found(known, "customers", row["customer"])["id"],
+        "date": days["ordered"].isoformat(),
+        "items": items,
+        "total": total,
+        "paid_with": row["paid_with"],
+        "parcel": {
+            "carrier": parcel["carrier"],
+            "tracking": tracking,
+            "state": parcel["state"],
+            "expected": days["expected"].isoformat(),
+            "delivered": days["delivered"].isoformat() if "delivered" in days else None,
+            "events": [
+                {"at": at, "place": event["place"], "what": filled(event["what"])}
+                for at, event in zip(times, parcel["events"], strict=True)
+            ],
+            "note": filled(parcel["note"]),
+        },
+    }
+
+
+def _day(days: int, today: date) -> date:
+    try:
+        return today + timedelta(days=days)
+    except (TypeError, OverflowError):
+        raise InputError(f"{days!r} is no number of days from today, such as -3.") from None
+
+
+def _tracking(carrier: str, rng: Random) -> str:
+    if carrier not in _TRACKING:
+        raise InputError(f"No carrier is {carrier!r}. Carriers are {', '.join(_TRACKING)}.")
+    return "".join(rng.choice(_CHARACTERS.get(sign, sign)) for sign in _TRACKING[carrier])
+
+
+def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
+    """Draw each event's time within its part of its day, in the order of the events."""
+    parts = list(_PARTS)
+    for event in events:
+        if event["at"] not in parts:
+            raise InputError(f"{event['at']!r} is no part of the day: {', '.join(parts)}.")
+    spans = [(_day(event["day"], today), parts.index(event["at"])) for event in events]
+    if spans != sorted(spans):
+        raise InputError("The events go back in time. Write the earlier first.")
+    for (day, part), same in groupby(spans):
+        for minute in sorted(rng.sample(_PARTS[parts[part]], len(list(same)))):
+            yield f"{day}T{minute // 60:02}:{minute % 60:02}"

@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.domains.shopping import domain
+from casewright.domains.shopping.data import records, written
+from casewright.domains.shopping.ids_and_dates import SEED, TODAY, complete
+from casewright.errors import InputError
+from tests.support.encoders import HashingEncoder
+
+MADE = ("products", "reviews", "help", "customers", "orders")
+SEEDS = (1, 2, 3, 20261121)
+MONTHS = "January February March April May June July August September October November December"
+WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+MONTH, WEEKDAY = (names.replace(" ", "|") for names in (MONTHS, WEEKDAYS))
+NAMED_DAY = re.compile(rf"(?:({WEEKDAY}), )?(\d+) ({MONTH}) (\d{{4}})")
+Record = dict[str, Any]
+Shop = dict[str, list[Record]]
+
+
+def dumped(some: Iterable[Record]) -> str:
+    return json.dumps(list(some), ensure_ascii=False)
+
+
+def orders(seed: int = SEED, today: date = TODAY) -> list[Record]:
+    return complete("orders", written, seed=seed, today=today)
+
+
+def named_days(text: str) -> list[date]:
+    """The days that a text names with their year, each under its right weekday."""
+    days = []
+    for weekday, day, month, year in NAMED_DAY.findall(text):
+        days.append(date(int(year), MONTHS.split().index(month) + 1, int(day)))
+        assert weekday in ("", WEEKDAYS.split()[days[-1].weekday()]), text
+    return days
+
+
+def texts(order: Record) -> Iterator[str]:
+    yield order["parcel"]["note"]
+    yield from (event["what"] for event in order["parcel"]["events"])
+
+
+def small() -> Shop:
+    """What is written for a shop of one order, to be spoilt."""
+    product = {"title": "Ash desk lamp", "price": 30.0, "specs": {}, "qna": []}
+    event = {"day": -2, "at": "morning", "place": "Port Ellery warehouse", "what": "Packed"}
+    parcel = {
+        "carrier": "NordPost",
+        "state": "in transit",
+        "expected": 1,
+        "events": [event, event | {"at": "afternoon", "what": "Handed over"}],
+        "note": "It comes on {expected}.",
+    }
+    order = {"customer": "Mara", "ordered": -3, "items": {"ash-lamp": 2}, "paid_with": "card"}
+    review = {"stars": 5, "title": "Bright", "text": "It is.", "author": "Jo P.", "day": -40}
+    return {
+        "products": [{"slug": "oak-table"} | product, {"slug": "ash-lamp"} | product],
+        "customers": [{"name": "Tomas"}, {"name": "Mara"}],
+        "reviews": [review | {"product": "oak-table"}, review | {"product": "ash-lamp"}],
+        "orders": [order | {"parcel": parcel}],
+    }
+
+
+def made(name: str, shop: Shop, today: date = TODAY) -> list[Record]:
+    return complete(name, shop.__getitem__, today=today)
+
+
+def test_same_seed_and_today_give_the_same_records_byte_for_byte() -> None:
+    told = {name: dumped(complete(name, written, seed=SEED, today=TODAY)) for name in MADE}
+    assert told == {name: dumped(records(name)) for name in MADE}
+    code = (
+        "import hashlib, json\nfrom casewright.domains.shopping.data import records\n"
+        f"told = [json.dumps(records(n), ensure_ascii=False) for n in {MADE}]\n"
+        "print(hashlib.sha256(''.join(told).encode()).hexdigest())"
+    )
+    env = os.environ | {"PYTHONHASHSEED": "12345"}
+    other = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    expected = hashlib.sha256("".join(told[name] for name in MADE).encode()).hexdigest()
+    assert other.stdout.strip() == expected
+
+
+def test_another_seed_changes_order_numbers_tracking_numbers_and_times_only() -> None:
+    for name in MADE[:-1]:
+        assert complete(name, written, seed=SEED + 1) == complete(name, written)
+    one, two = orders(), orders(SEED + 1)
+    drawn = [
+        [(o["id"], o["parcel"]["tracking"], o["parcel"]["events"][0]["at"]) for o in some]
+        for some in (one, two)
+    ]
+    for kind in zip(*(zip(*some, strict=True) for some in drawn), strict=True):
+        assert kind[0] != kind[1]
+    for order in (*one, *two):
+        order["id"] = order["parcel"]["tracking"] = ""
+        for event in order["parcel"]["events"]:
+            event["at"] = event["at"][:10]
+    assert one == two
+
+
+@pytest.mark.parametrize("today", [date(2024, 2, 29), date(2026, 11, 22), date(2031, 1, 1)])
+def test_another_today_shifts_every_date_of_records_and_notes(today: date) -> None:
+    by = today - TODAY
+    for before, after in zip(orders(), orders(today=today), strict=True):
+        assert [
+            (d, e) for d, e in zip(*map(dates, (before, after)), strict=True) if e - d != by
+        ] == []
+        for text, shifted in zip(texts(before), texts(after), strict=True):
+            assert [day + by for day in named_days(text)] == named_days(shifted)
+            if not re.search(rf"\d ({MONTH})|{WEEKDAY}", text):
+                assert text == shifted
+    reviewed = zip(records("reviews"), complete("reviews", written, today=today), strict=True)
+    for old, new in reviewed:
+        assert date.fromisoformat(new["date"]) - date.fromisoformat(old["date"]) == by
+        assert old | {"date": ""} == new | {"date": ""}
+
+
+def dates(order: Record) -> list[date]:
+    parcel = order["parcel"]
+    days = [order["date"], parcel["expected"], parcel["delivered"] or parcel["expected"]]
+    return [date.fromisoformat(d[:10]) for d in days + [e["at"] for e in parcel["events"]]]
+
+
+@pytest.mark.parametrize("form", ["{delivered}", "{day:-3}", "{day:delivered}", "{-3}"])
+def test_placeholder_names_a_day_in_full(form: str) -> None:
+    shop = small()
+    shop["orders"][0]["parcel"] |= {"delivered": -3, "note": f"It came on {form}."}
+    assert made("orders", shop)[0]["parcel"]["note"] == "It came on Wednesday, 18 November 2026."
+
+
+def test_placeholder_names_a_day_shortly_and_the_total() -> None:
+    shop = small()
+    note = "{date:ordered}, {short:20}, {weekday:0}, {total} euros"
+    shop["orders"][0]["parcel"]["note"] = note
+    told = made("orders", shop)[0]["parcel"]["note"]
+    assert told == "18 November 2026, 11 December, Saturday, 60.00 euros"
+
+
+def test_no_placeholder_is_left_in_a_record() -> None:
+    assert not re.search(r"[{}]", "".join(text for order in orders() for text in texts(order)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_numbers_and_tracking_numbers_are_unique_and_orders_numbered_as_they_came(
+    seed: int,
+) -> None:
+    some = orders(seed)
+    for values in ([o["id"] for o in some], [o["parcel"]["tracking"] for o in some]):
+        assert len(set(values)) == len(some)
+    dates = [order["date"] for order in sorted(some, key=lambda order: str(order["id"]))]
+    assert dates == sorted(dates)
+    forms = {
+        "NordPost": r"NP6\d{8}HC",
+        "Swiftbird": r"SB-\d{4}-\d{4}-\d\d",
+        "Parcelry": r"PY\d[A-Z]\d[A-Z]\d\d[A-Z][A-Z]\d",
+    }
+    for order in some:
+        assert re.fullmatch(r"O\d{4}", order["id"])
+        parcel = order["parcel"]
+        assert re.fullmatch(forms[parcel["carrier"]], parcel["tracking"])
+
+
+def test_products_reviews_articles_and_customers_are_numbered_by_position() -> None:
+    forms = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
+    for name, form in forms.items():
+        found = [record["id"] for record in records(name)]
+        assert found == [form.format(n) for n in range(1, len(found) + 1)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_clock_times_increase_and_keep_opening_hours(seed: int) -> None:
+    for order in orders(seed):
+        events = order["parcel"]["events"]
+        times = [event["at"] for event in events]
+        assert times == sorted(set(times))
+        for event in events:
+            clock, place = event["at"][11:], event["place"]
+            if re.search(r"warehouse|returns centre|customs|pick-up|locker", place):
+                assert "07:30" <= clock < "18:00", event
+            elif not re.search(r"sorting centre|depot|online shop", place):
+                assert "08:00" <= clock < "20:00", event
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("words", "day", "earliest", "latest"),
+    [
+        ("just after noon", None, "12:00", "12:30"),
+        ("shortly before noon", None, "11:30", "12:00"),
+        ("on the evening of", None, "18:00", "22:00"),
+        ("on the afternoon of", None, "12:30", "18:00"),
+        ("on the morning of", None, "06:00", "12:00"),
+        ("last night", -1, "20:00", "24:00"),
+        ("early this morning", 0, "00:00", "07:00"),
+        ("yesterday afternoon", -1, "12:00", "18:00"),
+        ("are being packed in our Port Ellery warehouse this morning", 0, "06:00", "12:00"),
+    ],
+)
+def test_what_a_note_says_of_the_clock_is_so(
+    seed: int, words: str, day: int | None, earliest: str, latest: str
+) -> None:
+    told = [order["parcel"] for order in orders(seed) if words in order["parcel"]["note"]]
+    assert told
+    for parcel in told:
+        at = parcel["events"][-1]["at"]
+        assert earliest <= at[11:] < latest, parcel
+        if day is not None:
+            assert at[:10] == (TODAY + timedelta(days=day)).isoformat(), parcel
+        else:
+            assert named_days(parcel["note"]) == [date.fromisoformat(at[:10])], parcel
+
+
+def test_notes_name_only_days_of_their_order() -> None:
+    for order in written("orders"):
+        parcel = order["parcel"]
+        known = {"ordered", "expected", "delivered", "total"}
+        known |= {str(event["day"]) for event in parcel["events"]}
+        # An event may set a day to come: "Ready for collection until ...".
+        for event in parcel["events"]:
+            known |= {inside.split(":")[-1] for inside in re.findall(r"\{(.*?)\}", event["what"])}
+        # And today and tomorrow are called so.
+        known |= {str(n) for n, word in ((0, "today"), (1, "tomorrow")) if word in parcel["note"]}
+        for inside in re.findall(r"\{(.*?)\}", parcel["note"]):
+            assert inside.split(":")[-1] in known, parcel["note"]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_written_holds_no_id_no_date_and_no_number_that_is_drawn(name: str) -> None:
+    made_of = {"id", "product_id", "order_id", "date", "tracking", "total"}
+
+    def walk(value: object) -> Iterator[str]:
+        if isinstance(value, dict):
+            assert not made_of & set(value), value
+            value = list(value.values())
+        if isinstance(value, list):
+            for part in value:
+                yield from walk(part)
+        elif isinstance(value, str):
+            yield value
+
+    for text in walk(written(name)):
+        assert not re.search(r"\d{4}-\d\d-\d\d", text), text
+        assert not re.search(r"\bNP\d{6}|\bSB-\d{4}|\bPY\d[A-Z]\d", text), text
+        assert not re.search(r"\b(O\d{4}|P\d{3}|R\d{4}|H\d{3}|C\d{3})\b", text), text
+        if name == "orders":
+            assert not re.search(rf"\b(20\d\d|{WEEKDAY}|{MONTH})\b", text), text
+
+
+def test_items_of_an_order_cost_what_the_catalogue_says() -> None:
+    shop = small()
+    shop["products"][1] |= {"title": "Ash lamp", "price": 12.25}
+    shop["orders"][0]["delivery"] = 4.9
+    order = made("orders", shop)[0]
+    item = {"product_id": "P002", "title": "Ash lamp", "quantity": 2, "price": 12.25}
+    assert (order["items"], order["total"], order["customer"]) == ([item], 29.4, "C002")
+
+
+def test_what_is_written_stays_as_it_is() -> None:
+    shop = small()
+    before = deepcopy(shop)
+    for name in shop:
+        made(name, shop)
+    assert shop == before
+
+
+def test_unknown_slug_is_told_with_file_line_and_the_nearest_that_there_is() -> None:
+    shop = small()
+    shop["reviews"][1]["product"] = "ash-lamb"
+    with pytest.raises(InputError, match=r"^reviews\.jsonl, line 2: .*'ash-lamb'.*'ash-lamp'"):
+        made("reviews", shop)
+    shop["orders"][0]["items"] = {"oak-tabel": 1}
+    with pytest.raises(InputError, match=r"^orders\.jsonl, line 1: .*'oak-tabel'.*'oak-table'"):
+        made("orders", shop)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "told"),
+    [
+        ("products", {"slug": "ash-lamp"}, r"line 2: 'ash-lamp' is line 1 already\. Rename one"),
+        ("products", {"id": "P001"}, r"line 1: An id is written\. Leave it out"),
+        ("customers", {"name": "Mara"}, r"line 2: 'Mara' is line 1 already"),
+        (
+            "reviews",
+            {"day": "2026-01-01"},
+            r"'2026-01-01' is no number of days from today, such as -3",
+        ),
+        ("orders", {"customer": "Marta"}, r"no 'Marta'\. Write .*'Mara'"),
+        ("orders", {"ordered": None}, r"None is no number of days"),
+        ("orders", {"ordered": 10**9}, r"is no number of days"),
+    ],
+)
+def test_what_cannot_be_completed_is_told_with_file_line_and_mend(
+    name: str, wrong: Record, told: str
+) -> None:
+    shop = small()
+    shop[name][0] |= wrong
+    with pytest.raises(InputError, match=rf"^{name}\.jsonl, line \d: .*" + told.split(": ")[-1]):
+        made(name, shop)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"carrier": "Owl"}, r"'Owl'\. Carriers are NordPost, Swiftbird, Parcelry"),
+        ({"note": "On {someday}."}, r"\{someday\} names no day\. Write .*\{expected\}"),
+        ({"note": "On {delivered}."}, r"\{delivered\} names no day"),
+        ({"note": "On {long:-3}."}, r"forms are day, date, short, weekday"),
+        ({"note": "On {day:99999999}."}, r"names no day"),
+        ({"note": "On {}."}, r"\{\} names no day"),
+    ],
+)
+def test_parcel_that_cannot_be_told_is_refused_with_its_mend(wrong: Record, told: str) -> None:
+    shop = small()
+    shop["orders"][0]["parcel"] |= wrong
+    with pytest.raises(InputError, match=r"^orders\.jsonl, line 1: .*" + told):
+        made("orders", shop)
+
+
+def test_event_at_no_part_of_the_day_or_back_in_time_is_refused() -> None:
+    shop = small()
+    events = shop["orders"][0]["parcel"]["events"]
+    events[0] = events[0] | {"at": "10:30"}
+    with pytest.raises(InputError, match=r"line 1: '10:30' is no part of the day: night, early"):
+        made("orders", shop)
+    events[0] = events[0] | {"at": "evening"}
+    with pytest.raises(InputError, match=r"line 1: The events go back in time\. Write the earl"):
+        made("orders", shop)
+
+
+@pytest.mark.parametrize("key", ["carrier", "events", "note", "expected", "state"])
+def test_what_is_missing_is_told_with_file_and_line(key: str) -> None:
+    shop = small()
+    del shop["orders"][0]["parcel"][key]
+    with pytest.raises(InputError, match=rf"^orders\.jsonl, line 1: Write its '{key}' too\.$"):
+        made("orders", shop)
+
+
+def test_stores_are_built_anew_where_ids_and_dates_are_made_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class SeenError(Exception):
+        pass
+
+    def seen(files: Iterable[Any], schemas: object) -> str:
+        raise SeenError({file.name for file in files})
+
+    monkeypatch.setattr(domain, "digest", seen)
+    with pytest.raises(SeenError) as raised:
+        domain.open_shopping(tmp_path, HashingEncoder())
+    assert {"ids_and_dates.py", "orders.jsonl"} <= raised.value.args[0]
