@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.bench.report import Report
-from casewright.finetune.evaluation import ClassScore, Verdict, as_row, judge, score_classes
+from casewright.domains import Domain
+from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, judge, score_classes
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
-from casewright.planner import AnnotatedQuery, PlanRequest, PlanResult, plan_store
+from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, PlanResult, plan_store
 from casewright.planner.fallback import fallback_plan
+from casewright.planner.reader import Reader
+from casewright.planner.reader_weights import save_reader
 from casewright.planner.request import Planner
-from casewright.stores import CachedEncoder, CaseStore, default_encoder
+from casewright.serve.session import CASE_PLANNER, SHAPE_PLANNER, make_planner, open_reader
+from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox
 
-Make = Callable[[CaseStore], Planner]
+Queries = Sequence[AnnotatedQuery]
+#: The smallest learning curve that shows a shape: doubling.
+FIRST_SIZE = 125
 
 
-def measure_planner(domain_name: str, planner: str, folds: int) -> Report:
-    """Cross-validate a planner: the queries of a fold take no part in its plan cases.
+def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
+    """Cross-validate a planner: the queries of a fold take no part in its training or plan cases.
 
-    Beside it, in the same run: the planner with its plan cases' plans shuffled among their
-    questions, and the fallback plan, which asks one tool the whole question.
+    A planner that a reader belongs to is trained anew for every fold. Beside it, in the same run:
+    the planner without a reader, a reader that was not trained, plans shuffled among their
+    questions, and the fallback plan, which asks one tool the whole question. At last, the planner
+    as it is shipped, on the queries that are kept for measuring only.
+
+    Args:
+        domain_name: The domain.
+        planner: The planner's name.
+        folds: Of the cross-validation; similar questions share a fold.
+        curve: Train on ever more of the first fold's training queries as well.
     """
     from casewright.domains import find_domain
-    from casewright.serve.session import check_planner, make_planner
+    from casewright.serve.session import check_planner
 
     check_planner(planner)
     domain = find_domain(domain_name)
@@ -39,36 +56,42 @@ def measure_planner(domain_name: str, planner: str, folds: int) -> Report:
     opened = domain.open(data_folder() / domain.name, encoder, False)
     toolbox, queries = opened.toolbox, domain.queries()
     opened.close()
-    timed = UncachedQuestions(encoder)
     groups = similarity_groups([query.query for query in queries], encoder)
-    parts = group_folds(groups, folds)
-
-    def cross_validate(make: Make, label: str, *, shuffle: bool = False) -> list[Verdict]:
-        verdicts: dict[int, Verdict] = {}
-        with progress_bar(label, len(queries), show=None) as advance:
-            for part in parts:
-                held_out = set(part)
-                known = [query for i, query in enumerate(queries) if i not in held_out]
-                with plan_store(_shuffled(known) if shuffle else known, timed) as store:
-                    made = make(store)
-                    for index in part:
-                        verdicts[index] = _verdict(made, queries[index], toolbox)
-                        advance(1)
-        return [verdict for _, verdict in sorted(verdicts.items())]
-
-    own = cross_validate(lambda store: make_planner(planner, store), f"Planner {planner}")
-    controls = {
-        "control: plans shuffled": cross_validate(
-            lambda store: make_planner(planner, store), "Control: shuffled", shuffle=True
-        ),
-        "control: fallback plan": cross_validate(lambda store: _Fallback(), "Control: fallback"),
-    }
+    trial = Trial(domain, toolbox, queries, group_folds(groups, folds), UncachedQuestions(encoder))
+    trained = planner == CASE_PLANNER and domain.reader is not None
+    own = trial.cross_validated(planner)
+    others = {"fallback plan": trial.cross_validated("fallback")}
+    if planner in (CASE_PLANNER, SHAPE_PLANNER):
+        others["plans shuffled"] = trial.cross_validated(SHAPE_PLANNER, shuffle=True)
+    if trained:
+        others["without a reader"] = trial.cross_validated(SHAPE_PLANNER)
+        others["reader not trained"] = trial.cross_validated("untrained")
+    curves = trial.curve([planner, SHAPE_PLANNER] if trained else [planner]) if curve else []
     scores = score_classes(own)
-    rows = [dict(as_row(score)) for score in scores]
+    rows: list[dict[str, Any]] = [dict(as_row(score)) for score in scores]
     rows += [
-        {**as_row(score_classes(verdicts)[-1]), "class": name}
-        for name, verdicts in controls.items()
+        {**as_row(score_classes(verdicts)[-1]), "class": f"beside: {name}"}
+        for name, verdicts in others.items()
     ]
+    figures = {
+        **_figures("", own),
+        "plan_ms_p50": float(np.median([v.milliseconds for v in own])),
+        "plan_ms_p95": float(np.percentile([v.milliseconds for v in own], 95)),
+    }
+    for name, verdicts in others.items():
+        figures |= _figures(f"_{name.replace(' ', '_')}", verdicts)
+    if frozen := domain.measuring_queries():
+        verdicts, near = trial.frozen(planner, frozen)
+        rows += [
+            {**as_row(score), "class": f"frozen: {score.name}"} for score in score_classes(verdicts)
+        ]
+        far = [v for v, close in zip(verdicts, near, strict=True) if not close]
+        figures |= _figures("_frozen", verdicts)
+        figures["frozen_with_a_neighbour"] = float(sum(near))
+        figures["tool_accuracy_frozen_without_neighbours"] = _share(far)
+    for name, size, share, several in curves:
+        figures[f"tool_accuracy_{name}_of_{size}_queries"] = share
+        figures[f"tool_accuracy_multi_step_{name}_of_{size}_queries"] = several
     return Report(
         bench="planner",
         settings={
@@ -79,49 +102,110 @@ def measure_planner(domain_name: str, planner: str, folds: int) -> Report:
             "groups": len(set(groups)),
             "same_group_above": SAME_GROUP,
         },
-        figures=_figures(scores, own, controls),
+        figures=figures,
         rows=rows,
         notes=[
             "tools: share of plans with the right tool sequence; arguments: and every argument "
             "right; arguments_paper: the same over plans with prod_search or shipment_status. "
             "Precision, recall and F1 of “all” are means over the classes. Milliseconds include "
-            "encoding the question, with no cache.",
+            "encoding the question, with no cache. A query and its neighbours above "
+            f"{SAME_GROUP} share a fold, so no plan is planned by a neighbour's.",
         ],
-        draw=lambda axes: _draw(axes, scores),
+        draw=(lambda axes: _draw_curve(axes, curves)) if curve else lambda axes: _draw(axes, rows),
     )
 
 
-def _figures(
-    scores: Sequence[ClassScore], own: Sequence[Verdict], controls: dict[str, list[Verdict]]
-) -> dict[str, float]:
-    overall = scores[-1]
-    times = [verdict.milliseconds for verdict in own]
-    one_task = [verdict for verdict in own if verdict.gold != "multi_step"]
-    return {
-        "tool_accuracy": overall.tool_accuracy,
-        "tool_accuracy_without_multi_step": float(np.mean([v.tools for v in one_task])),
-        # The case planner's settings were chosen on every second query, from the first.
-        "tool_accuracy_tuning_half": float(np.mean([v.tools for v in own[0::2]])),
-        "tool_accuracy_other_half": float(np.mean([v.tools for v in own[1::2]])),
-        "argument_accuracy": overall.argument_accuracy,
-        "macro_f1": overall.f1,
-        "plan_ms_p50": float(np.median(times)),
-        "plan_ms_p95": float(np.percentile(times, 95)),
-        **{
-            f"tool_accuracy_{name.replace(': ', '_').replace(' ', '_')}": float(
-                np.mean([verdict.tools for verdict in verdicts])
-            )
-            for name, verdicts in controls.items()
-        },
-    }
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Queries, their folds, and how planners are made of those that they may know.
+
+    Attributes:
+        domain: The domain.
+        toolbox: Its tools.
+        queries: Its annotated queries.
+        parts: The folds: positions of queries.
+        encoder: For plan stores.
+    """
+
+    domain: Domain
+    toolbox: Toolbox
+    queries: Queries
+    parts: Sequence[Sequence[int]]
+    encoder: UncachedQuestions
+
+    def cross_validated(self, name: str, *, shuffle: bool = False) -> list[Verdict]:
+        """Return the verdict on every query, planned for by a planner that does not know it."""
+        verdicts: dict[int, Verdict] = {}
+        label = f"Planner {name}{' (shuffled)' if shuffle else ''}"
+        with progress_bar(label, len(self.queries), show=None) as advance:
+            for part in self.parts:
+                known = self._others(part)
+                with self._planner(name, _shuffled(known) if shuffle else known) as planner:
+                    for index in part:
+                        verdicts[index] = self._verdict(planner, self.queries[index])
+                        advance(1)
+        return [verdict for _, verdict in sorted(verdicts.items())]
+
+    def curve(self, names: Sequence[str]) -> list[tuple[str, int, float, float]]:
+        """Return (planner, queries, share of one-task tools, of multi-step tools) over sizes."""
+        known = self._others(self.parts[0])
+        random.Random(0).shuffle(known)
+        sizes = [FIRST_SIZE]
+        while sizes[-1] * 2 < len(known):
+            sizes.append(sizes[-1] * 2)
+        found = []
+        with progress_bar("Learning curve", len(sizes) * len(names), show=None) as advance:
+            for size in [*sizes, len(known)]:
+                for name in names:
+                    with self._planner(name, known[:size]) as planner:
+                        verdicts = [self._verdict(planner, self.queries[i]) for i in self.parts[0]]
+                    several = [v for v in verdicts if v.gold == MULTI_STEP]
+                    one = [v for v in verdicts if v.gold != MULTI_STEP]
+                    found.append((name, size, _share(one), _share(several)))
+                    advance(1)
+        return found
+
+    def frozen(self, name: str, kept: Queries) -> tuple[list[Verdict], list[bool]]:
+        """Return verdicts on the planner as it is shipped, and which queries have a neighbour."""
+        texts = [query.query for query in (*self.queries, *kept)]
+        groups = similarity_groups(texts, self.encoder)
+        known = set(groups[: len(self.queries)])
+        with plan_store(self.queries, self.encoder) as store:
+            planner = make_planner(name, store, open_reader(self.domain))
+            verdicts = [self._verdict(planner, query) for query in kept]
+        return verdicts, [group in known for group in groups[len(self.queries) :]]
+
+    def _others(self, part: Sequence[int]) -> list[AnnotatedQuery]:
+        held_out = set(part)
+        return [query for i, query in enumerate(self.queries) if i not in held_out]
+
+    @contextmanager
+    def _planner(self, name: str, known: Queries) -> Iterator[Planner]:
+        """Make a planner that knows these queries and no others."""
+        reads = name == "untrained" or (name == CASE_PLANNER and self.domain.reader is not None)
+        with TemporaryDirectory() as folder:
+            if name == "fallback":
+                yield Fallback()
+            elif reads:
+                yield CasePlanner(None, _trained(known, Path(folder), fit=name != "untrained"))
+            else:
+                with plan_store(known, self.encoder) as store:
+                    yield make_planner(name, store)
+
+    def _verdict(self, planner: Planner, query: AnnotatedQuery) -> Verdict:
+        result = planner.plan(query.record.request(self.toolbox))
+        return judge(query, result.plan, result.milliseconds)
 
 
-def _verdict(planner: Planner, query: AnnotatedQuery, toolbox: Toolbox) -> Verdict:
-    result = planner.plan(query.record.request(toolbox))
-    return judge(query, result.plan, result.milliseconds)
+def _trained(known: Queries, folder: Path, *, fit: bool) -> Reader:
+    from casewright.finetune.reader_training import ReaderSettings, train_reader
+
+    settings = ReaderSettings() if fit else ReaderSettings(epochs=0)
+    save_reader(folder, *train_reader(known, settings))
+    return Reader(folder, graphs=folder)
 
 
-def _shuffled(queries: list[AnnotatedQuery]) -> list[AnnotatedQuery]:
+def _shuffled(queries: Queries) -> list[AnnotatedQuery]:
     plans = [query.plan for query in queries]
     random.Random(0).shuffle(plans)
     return [replace(query, plan=plan) for query, plan in zip(queries, plans, strict=True)]
@@ -140,21 +224,55 @@ class UncachedQuestions:
         return (self._encoder.encoder if len(texts) == 1 else self._encoder).embed(texts)
 
 
-class _Fallback:
+class Fallback:
+    """The plan of last resort, for every question."""
+
     name = "fallback"
 
     def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the fallback plan."""
         return PlanResult(fallback_plan(request), self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the fallback plan."""
         return self.plan(request)
 
 
-def _draw(axes: Any, scores: Sequence[ClassScore]) -> None:
-    names = [score.name for score in scores]
-    place = np.arange(len(names))
-    axes.bar(place - 0.2, [s.tool_accuracy for s in scores], 0.4, label="tools right")
-    axes.bar(place + 0.2, [s.argument_accuracy for s in scores], 0.4, label="arguments right too")
-    axes.set_xticks(place, names, rotation=20, ha="right")
+def _figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
+    return {
+        f"tool_accuracy{suffix}": _share(verdicts),
+        f"tool_accuracy_one_task{suffix}": _share([v for v in verdicts if v.gold != MULTI_STEP]),
+        f"tool_accuracy_multi_step{suffix}": _share([v for v in verdicts if v.gold == MULTI_STEP]),
+        f"argument_accuracy{suffix}": float(np.mean([v.arguments for v in verdicts])),
+        f"macro_f1{suffix}": score_classes(verdicts)[-1].f1,
+    }
+
+
+def _share(verdicts: Sequence[Verdict]) -> float:
+    return float(np.mean([v.tools for v in verdicts])) if verdicts else float("nan")
+
+
+def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    own = [row for row in rows if ":" not in row["class"]]
+    place = np.arange(len(own))
+    axes.bar(place - 0.2, [row["tools"] for row in own], 0.4, label="tools right")
+    axes.bar(place + 0.2, [row["arguments"] for row in own], 0.4, label="arguments right too")
+    axes.set_xticks(place, [row["class"] for row in own], rotation=20, ha="right")
     axes.set(ylim=(0, 1), ylabel="share of plans", title="Plans by class, cross-validated")
+    axes.legend()
+
+
+def _draw_curve(axes: Any, curves: Sequence[tuple[str, int, float, float]]) -> None:
+    for name in dict.fromkeys(name for name, *_ in curves):
+        own = [(size, one, several) for n, size, one, several in curves if n == name]
+        sizes = [size for size, _, _ in own]
+        line = axes.plot(sizes, [one for _, one, _ in own], "o-", label=f"{name}: one task")[0]
+        several = [share for _, _, share in own]
+        axes.plot(sizes, several, "o--", color=line.get_color(), label=f"{name}: multi-step")
+    axes.set_xscale("log", base=2)
+    sizes = sorted({size for _, size, _, _ in curves})
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.set(ylim=(0, 1), xlabel="annotated queries to learn from", ylabel="tools right")
+    axes.set_title("What annotated queries are worth")
+    axes.grid(alpha=0.3)
     axes.legend()

@@ -42,7 +42,10 @@ class Domain:
         open: Opens its stores in a folder, building them first where they are missing or stale, or
             in any case where its third argument, ``anew``, is true.
         queries: Reads its annotated queries.
+        measuring_queries: Reads those that no planner may learn from, nor be tuned on.
         scopes: Scope field to the values that a request may have, the default first.
+        reader: Folder of a reader that was trained on its annotated queries; ``None`` where there
+            is none.
     """
 
     name: str
@@ -50,4 +53,6 @@ class Domain:
     questions: Sequence[str]
     open: Callable[[Path, Encoder, bool], OpenDomain]
     queries: Callable[[], list[AnnotatedQuery]]
+    measuring_queries: Callable[[], list[AnnotatedQuery]] = list
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reader: Path | None = None

@@ -17,6 +17,7 @@ from casewright.planner.plan import (
 )
 from casewright.planner.plan_cases import plan_schema, plan_store
 from casewright.planner.prompt import Prompt, render_prompt
+from casewright.planner.reader import Reader
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.planner.spans import is_span
 from casewright.planner.validate import MAX_STEPS, validate_plan, violations
@@ -36,6 +37,7 @@ __all__ = [
     "Prompt",
     "QueryRecord",
     "QuestionRef",
+    "Reader",
     "Step",
     "StepRef",
     "chat_model",

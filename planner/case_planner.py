@@ -3,157 +3,64 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from itertools import islice
 
-import numpy as np
-
-from casewright.errors import PlanError
+from casewright.errors import InputError, PlanError
+from casewright.planner.ask_reuse import AskReuse
 from casewright.planner.fallback import fallback_plan
-from casewright.planner.literals import LiteralFinder, text_literals, with_literals, words_of
-from casewright.planner.parse import parse_plan
-from casewright.planner.plan import Literal, Plan, QuestionRef, Step, Value
-from casewright.planner.plan_cases import runnable
+from casewright.planner.reader import Reader
 from casewright.planner.request import PlanRequest, PlanResult
-from casewright.planner.shape import context_fields
-from casewright.planner.shape_model import ShapeModel
-from casewright.planner.spans import is_span, normalized
+from casewright.planner.shape_reuse import ShapeReuse
 from casewright.stores import CaseStore
-from casewright.tools import Source, ToolSpec
 
-#: Shapes that are tried before the fallback plan.
+#: Plans that are tried before the fallback plan.
 ATTEMPTS = 16
 
 
 class CasePlanner:
-    """Reuses plan cases: elect a shape, take its nearest case, adapt the case's literals.
+    """Reuses plan cases, their literals adapted to the question.
 
-    A tool that no plan case uses is known by its own example alone: it is planned with where the
-    question is nearer to that example, or to the tool's description, than to any plan case.
+    With a reader, plan cases are taken apart into asks, and those that the question is near to, in
+    the space that the reader was trained to span, are joined. Without one, the case of the plan
+    shape that a linear model elects is adapted as a whole.
 
     Args:
-        store: Plan cases; see ``plan_store``. Read once, when the planner is made.
+        store: Plan cases; see ``plan_store``. Read once, when the planner is made, and only where
+            there is no reader: a reader holds what it learned from its cases.
+        reader: A trained reader of these plan cases.
+
+    Raises:
+        InputError: There is neither.
     """
 
     name = "case"
 
-    def __init__(self, store: CaseStore) -> None:
-        cases = store.all()
-        self._questions = [str(case.problem["question"]) for case in cases]
-        self._plans = [parse_plan(str(case.solution)) for case in cases]
-        self._facet = store.schema.facets[0]
-        self._vectors = self._facet.vectors([case.problem for case in cases])
-        # What a plan took from the context once says what the page is about: a product, say.
-        self._page_fields = {field for plan in self._plans for field in context_fields(plan)}
-        pages = [not self._page_fields.isdisjoint(c.metadata.get("context", ())) for c in cases]
-        self._shapes = ShapeModel(self._questions, self._vectors, pages, self._plans)
-        self._finder = LiteralFinder(zip(self._questions, self._plans, strict=True))
-        self._known = {tool for plan in self._plans for tool in plan.tools}
+    def __init__(self, store: CaseStore | None, reader: Reader | None = None) -> None:
+        if reader is not None:
+            self._reuse: ShapeReuse | AskReuse = AskReuse(reader)
+        elif store is not None:
+            self._reuse = ShapeReuse(store)
+        else:
+            raise InputError("A case planner needs plan cases or a reader. Give one of them.")
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the adapted plan of a case, or a fallback plan; see ``Planner``."""
+        """Return the best plan that passes the static checks, or a fallback; see ``Planner``."""
         started = time.perf_counter()
         attempts = 0
         reason = "No plan case uses only the tools and the context of this request."
-        for question, plan in self._candidates(request):
-            if attempts == ATTEMPTS:
-                break
+        for plan in islice(self._reuse.plans(request), ATTEMPTS):
             attempts += 1
-            adapted = self._adapted(question, plan, request)
             try:
-                request.validate(adapted)
+                request.validate(plan)
             except PlanError as error:
                 reason = str(error)
                 continue
-            return PlanResult(adapted, self.name, attempts, "", _since(started))
+            return PlanResult(plan, self.name, attempts, "", _since(started))
         return PlanResult(fallback_plan(request), self.name, attempts + 1, reason, _since(started))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """The same; it takes a few milliseconds and does not wait for anything."""
         return self.plan(request)
-
-    def _candidates(self, request: PlanRequest) -> Iterator[tuple[str, Plan]]:
-        """Yield cases to adapt, the best first: a question and its plan."""
-        asked = self._facet.vectors([{"question": request.question}], query=True)[0]
-        near = self._vectors @ asked
-        yield from self._by_unknown_tools(request, asked, float(near.max(initial=0.0)))
-        page = any(request.context.get(field) is not None for field in self._page_fields)
-        for elected in self._shapes.ranked(
-            request.question, asked, page, lambda plan: runnable(plan, request)
-        ):
-            best = max(elected.cases, key=lambda case: (near[case], self._questions[case]))
-            yield self._questions[best], self._plans[best]
-
-    def _by_unknown_tools(
-        self, request: PlanRequest, asked: np.ndarray, nearest: float
-    ) -> Iterator[tuple[str, Plan]]:
-        """Yield the examples of tools that no plan case uses, where they are nearer than any."""
-        found = []
-        for tool in request.toolbox:
-            if tool.name in self._known or tool.example is None:
-                continue
-            with suppress(PlanError):
-                plan = parse_plan(tool.example.plan)
-                if not runnable(plan, request):
-                    continue
-                texts = [{"question": tool.example.query}, {"question": tool.description}]
-                likeness = float((self._facet.vectors(texts) @ asked).max())
-                if likeness >= nearest:
-                    found.append((likeness, tool.example.query, plan))
-        for _, question, plan in sorted(found, key=lambda item: (-item[0], item[1])):
-            yield question, plan
-
-    def _adapted(self, old_question: str, plan: Plan, request: PlanRequest) -> Plan:
-        """Return the case's plan with literals that are found in the new question."""
-        slots = [
-            (index, name, text)
-            for index, name, text in text_literals(plan)
-            if not _is_choice(request.toolbox[plan.steps[index].tool], name, text)
-        ]
-        if not slots:
-            return plan
-        old = normalized(old_question)
-        # Literals keep their order: the first in the old question takes the first in the new one.
-        order = sorted(range(len(slots)), key=lambda i: old.find(normalized(slots[i][2])))
-        spoken = [i for i in order if is_span(slots[i][2], old_question)] or order
-        inside = {normalized(w.text) for _, _, text in slots for w in words_of(text)}
-        filler = [w.text for w in words_of(old_question) if normalized(w.text) not in inside]
-        found = self._finder.find(request.question, len(spoken), filler)
-        texts = {(slots[i][0], slots[i][1]): text for i, text in zip(spoken, found, strict=False)}
-        return _ask_the_question(with_literals(plan, texts), request, replaced=set(texts))
-
-
-def _is_choice(tool: ToolSpec, name: str, text: str) -> bool:
-    """Say whether a text is one of its parameter's choices: no words of a question."""
-    parameter = tool.parameter(name)
-    return parameter is not None and text in parameter.choices
-
-
-def _ask_the_question(plan: Plan, request: PlanRequest, *, replaced: set[tuple[int, str]]) -> Plan:
-    """Put the question where a literal of the old question would stay: it means nothing here."""
-    steps = []
-    for index, step in enumerate(plan.steps):
-        tool = request.toolbox[step.tool]
-        steps.append(Step(step.tool, tuple(_asked(step, index, tool, replaced))))
-    return Plan(tuple(steps))
-
-
-def _asked(
-    step: Step, index: int, tool: ToolSpec, replaced: set[tuple[int, str]]
-) -> Sequence[tuple[str, Value]]:
-    arguments: list[tuple[str, Value]] = []
-    for name, value in step.arguments:
-        parameter = tool.parameter(name)
-        stale = (
-            isinstance(value, Literal)
-            and isinstance(value.value, str)
-            and (index, name) not in replaced
-            and not _is_choice(tool, name, value.value)
-        )
-        if stale and parameter is not None and Source.QUESTION in parameter.sources:
-            value = QuestionRef()
-        arguments.append((name, value))
-    return arguments
 
 
 def _since(started: float) -> float:

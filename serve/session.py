@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from casewright.domains import OpenDomain
     from casewright.graph import Generator
     from casewright.graph.build import Graph
-    from casewright.planner import Planner
+    from casewright.planner import Planner, Reader
     from casewright.stores import CaseStore, Encoder
 
-CASE_PLANNER = "case"
+#: With the domain's reader where it has one; without it in any case.
+CASE_PLANNER, SHAPE_PLANNER = "case", "shape"
 EXTRACTIVE = "extractive"
 
 
@@ -55,9 +56,12 @@ def open_session(domain_name: str, planner: str = CASE_PLANNER) -> Session:
     encoder = default_encoder()
     if isinstance(encoder.encoder, MiniLMEncoder):
         encoder.encoder.preload()
+    reader = open_reader(domain) if planner != SHAPE_PLANNER else None
+    if reader is not None:
+        reader.preload()
     opened = domain.open(data_folder() / domain.name, encoder, False)
     try:
-        return Session(domain, opened, make_planner(planner, opened.plan_cases), encoder)
+        return Session(domain, opened, make_planner(planner, opened.plan_cases, reader), encoder)
     except BaseException:
         opened.close()
         raise
@@ -83,7 +87,7 @@ def rebuild(domain_name: str) -> dict[str, int]:
 
 def check_planner(name: str) -> None:
     """Raise ``InputError`` where no planner has this name, before anything is opened."""
-    _check("planner", name, CASE_PLANNER)
+    _check("planner", name, CASE_PLANNER, SHAPE_PLANNER)
 
 
 def check_generator(name: str) -> None:
@@ -91,15 +95,22 @@ def check_generator(name: str) -> None:
     _check("generator", name, EXTRACTIVE)
 
 
-def _check(kind: str, name: str, own: str) -> None:
-    if name != own and ":" not in name:
+def _check(kind: str, name: str, *own: str) -> None:
+    if name not in own and ":" not in name:
         raise InputError(
-            f"There is no {kind} {name!r}. {kind.capitalize()}s are: {own}, or a chat model as "
-            "provider:model, for example openai:gpt-4o-mini."
+            f"There is no {kind} {name!r}. {kind.capitalize()}s are: {', '.join(own)}, or a chat "
+            "model as provider:model, for example openai:gpt-4o-mini."
         )
 
 
-def make_planner(name: str, plan_cases: CaseStore) -> Planner:
+def open_reader(domain: Domain) -> Reader | None:
+    """Return the domain's reader, if it has one."""
+    from casewright.planner import Reader
+
+    return Reader(domain.reader) if domain.reader is not None else None
+
+
+def make_planner(name: str, plan_cases: CaseStore, reader: Reader | None = None) -> Planner:
     """Return the case planner, or a chat planner that falls back to it.
 
     Raises:
@@ -108,8 +119,8 @@ def make_planner(name: str, plan_cases: CaseStore) -> Planner:
     from casewright.planner import CasePlanner, ChatPlanner, chat_model
 
     check_planner(name)
-    case_planner = CasePlanner(plan_cases)
-    if name == CASE_PLANNER:
+    case_planner = CasePlanner(plan_cases, None if name == SHAPE_PLANNER else reader)
+    if name in (CASE_PLANNER, SHAPE_PLANNER):
         return case_planner
     return ChatPlanner(chat_model(name), fallback=case_planner, plan_cases=plan_cases)
 

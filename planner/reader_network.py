@@ -1,0 +1,116 @@
+"""The reader's network: what a message asks, one ask after the other, and by which words.
+
+A sentence encoder with LoRA adapters (Hu et al. 2021) gives a state a token. A decoder of one
+layer looks at them and says, ask by ask, its latent: a unit vector that is near to those of asks
+of the same form, and so a facet of plan cases (MCBR-RAG's L_j, a trained one). Literals are spans
+that pointers find (Vinyals et al. 2015, "Pointer Networks").
+
+torch is imported with this module: only training and the one-time export import it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+#: Dimension of an ask's latent, and of the pointers' keys.
+LATENT, KEY = 128, 128
+#: Most asks of a message.
+MAX_ASKS = 6
+#: Most open literals of an ask.
+MAX_SLOTS = 4
+#: Scale of a cosine as a logit.
+SHARPNESS = 14.0
+STOP = 0
+
+
+class ReaderNetwork(nn.Module):
+    """Encoder, decoder and pointers.
+
+    Forms are numbered from 1; 0 is the end of the message, ``forms + 1`` any form that was not
+    trained, ``forms + 2`` the start.
+
+    Args:
+        encoder: A BERT-like model with hidden states as its first output.
+        forms: Number of forms that have a prototype.
+    """
+
+    def __init__(self, encoder: Any, forms: int, *, dropout: float = 0.1) -> None:
+        super().__init__()
+        size = int(encoder.config.hidden_size)
+        self.encoder = encoder
+        self.unknown, self.start = forms + 1, forms + 2
+        self.form = nn.Embedding(forms + 3, size)
+        self.place = nn.Embedding(MAX_ASKS + 1, size)
+        self.slot = nn.Embedding(MAX_SLOTS, size)
+        for table in (self.form, self.place, self.slot):
+            nn.init.normal_(table.weight, std=0.05)
+        self.memory = nn.LayerNorm(size)
+        self.decoder = nn.TransformerDecoderLayer(
+            size, size // 64, 2 * size, dropout, batch_first=True, norm_first=True
+        )
+        self.norm = nn.LayerNorm(size)
+        self.out = nn.Linear(size, LATENT)
+        self.prototypes = nn.Parameter(torch.randn(forms + 1, LATENT))
+        self.bias = nn.Parameter(torch.zeros(forms + 2))
+        self.mix = nn.Sequential(nn.Linear(2 * size, size), nn.GELU(), nn.Linear(size, size))
+        self.asked = nn.ModuleList([nn.Linear(size, KEY) for _ in range(2)])
+        self.keys = nn.ModuleList([nn.Linear(size, KEY) for _ in range(2)])
+
+    def encode(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
+        """Return token states (batch, width, size)."""
+        out: Tensor = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
+        return out
+
+    def decode(self, states: Tensor, mask: Tensor, before: Tensor, covered: Tensor) -> Tensor:
+        """Return a state (batch, asks, size) for every place.
+
+        Args:
+            states: Token states (batch, width, size).
+            mask: 1 for tokens, 0 for padding (batch, width).
+            before: The form of the ask before each place, the start at first (batch, asks).
+            covered: Weights over tokens of that ask's literals (batch, asks, width).
+        """
+        asks = before.shape[1]
+        fed = self.form(before) + self.place(torch.arange(asks, device=before.device))
+        fed = fed + covered @ states
+        later = torch.ones(asks, asks, dtype=torch.bool, device=before.device).triu(1)
+        out = self.decoder(
+            fed, self.memory(states), tgt_mask=later, memory_key_padding_mask=mask == 0
+        )
+        decoded: Tensor = self.norm(out)
+        return decoded
+
+    def latents(self, decoded: Tensor) -> Tensor:
+        """Return the asks' latents, unit vectors (…, LATENT)."""
+        return functional.normalize(self.out(decoded), dim=-1)
+
+    def scores(self, latents: Tensor) -> Tensor:
+        """Return a logit for the end and for every form (…, forms + 1)."""
+        cosines = latents @ functional.normalize(self.prototypes, dim=-1).T
+        return SHARPNESS * cosines + self.bias[:-1]
+
+    def likeness(self, latents: Tensor, examples: Tensor) -> Tensor:
+        """Return a logit for every example that stands for a form without a prototype."""
+        return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
+
+    def point(
+        self, decoded: Tensor, form: Tensor, slot: Tensor, states: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits over tokens of where a literal starts and ends, each (batch, width).
+
+        Args:
+            decoded: The ask's state (batch, size).
+            form: The form that was chosen for it (batch,).
+            slot: Which of its open literals (batch,).
+            states: Token states (batch, width, size).
+        """
+        wanted = self.mix(torch.cat([decoded, self.form(form) + self.slot(slot)], dim=-1))
+        start, end = (
+            (keys(states) @ asked(wanted).unsqueeze(-1)).squeeze(-1) / KEY**0.5
+            for asked, keys in zip(self.asked, self.keys, strict=True)
+        )
+        return start, end

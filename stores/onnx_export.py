@@ -1,0 +1,77 @@
+"""Exporting a torch module to an ONNX file, once, without noise."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def export_onnx(
+    module: Any,
+    example: Sequence[Any],
+    target: Path,
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    dynamic: Mapping[str, Any],
+) -> None:
+    """Write a module as an ONNX file; a file of that name appears whole or not at all.
+
+    Another process may export at the same time: each writes its own file, and the last one
+    replaces whole files by whole files.
+
+    Args:
+        module: A ``torch.nn.Module`` in evaluation mode.
+        example: Its inputs, as examples.
+        target: The file; its folder is made.
+        inputs: The inputs' names.
+        outputs: The outputs' names.
+        dynamic: For each input, which of its axes vary, as ``torch.export`` takes them.
+    """
+    import torch
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    os.close(handle)
+    try:
+        with quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                module,
+                tuple(example),
+                dynamo=True,
+                input_names=list(inputs),
+                output_names=list(outputs),
+                dynamic_shapes=dict(dynamic),
+                verbose=False,
+            )
+            assert program is not None
+            program.save(name, external_data=False)
+        Path(name).replace(target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what exporter and weight loader print off the user's terminal."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    # They print progress to both streams; stdout is for results.
+    with (
+        warnings.catch_warnings(),
+        open(os.devnull, "w") as sink,
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
