@@ -64,13 +64,18 @@ class AskReuse:
     ) -> list[_Beginning]:
         asks = [*self._reader.asks, *(example.ask for example in extra)]
         admitted = np.array([_fits(ask, request) for ask in asks], dtype=bool)
+        reach = np.array([ask.reach for ask in asks])
+        length = np.array([len(ask.steps) for ask in asks])
         live, ended = [_Beginning(0.0)], list[_Beginning]()
         for place in range(MAX_ASKS):
             following = reading.next_asks([beginning.fed for beginning in live])
             chosen: list[tuple[_Beginning, int, NDArray[np.float32]]] = []
             for row, beginning in enumerate(live):
                 logits = self._logits(following.scores[row], following.latents[row], extra)
-                allowed = admitted & _in_reach(asks, beginning, request)
+                made = beginning.length
+                allowed = admitted & (reach <= made) & (made + length <= request.max_steps)
+                for number in np.flatnonzero(allowed & (reach > 0)):
+                    allowed[number] = _refers(asks[number], beginning, request)
                 logits[1:][~allowed] = -np.inf
                 if place == 0:
                     logits[0] = -np.inf
@@ -141,19 +146,9 @@ def _fits(ask: Ask, request: PlanRequest) -> bool:
     )
 
 
-def _in_reach(
-    asks: Sequence[Ask], beginning: _Beginning, request: PlanRequest
-) -> NDArray[np.bool_]:
-    """Say for each ask whether what it refers to before itself is there and has that field."""
-    tools = [tool for ask in beginning.asks for tool in ask.tools]
-    return np.array([_reaches(ask, tools, request) for ask in asks], dtype=bool)
-
-
-def _reaches(ask: Ask, tools: Sequence[str], request: PlanRequest) -> bool:
-    if len(tools) + len(ask.steps) > request.max_steps or ask.reach > len(tools):
-        return False
-    if not ask.reach:
-        return True
+def _refers(ask: Ask, beginning: _Beginning, request: PlanRequest) -> bool:
+    """Say whether what an ask refers to before itself has that field."""
+    tools = [tool for before in beginning.asks for tool in before.tools]
     for index, step in enumerate(ask.steps):
         for reference in step.references():
             back = reference.step - index

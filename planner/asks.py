@@ -143,8 +143,10 @@ def _feeders(plan: Plan, number: int) -> set[int]:
 
 
 def _is_wording(value: Value, question: str) -> bool:
-    is_text = isinstance(value, Literal) and isinstance(value.value, str)
-    return is_text and is_span(str(value.value), question)  # type: ignore[union-attr]
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        return False
+    # An empty text cannot be told from an open one, and says as little.
+    return not value.value or is_span(value.value, question)
 
 
 def _mapped(step: Step, change: Callable[[Value], Value]) -> Step:

@@ -129,6 +129,12 @@ class Reading:
         self.input = read
         self._reader = reader
         self._states = states
+        places = np.arange(len(read.words))
+        sentence = np.cumsum([word.after_break for word in read.words])
+        length = places[None] - places[:, None]
+        together = sentence[None] == sentence[:, None]
+        #: Which pairs of a first and a last word make a literal.
+        self._spans = (length >= 0) & (length < LONGEST) & together
 
     def next_asks(
         self, beginnings: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
@@ -172,16 +178,11 @@ class Reading:
         return [self._best(start, end) for start, end in zip(starts, ends, strict=True)]
 
     def _best(self, start: Floats, end: Floats) -> Span | None:
-        best, found = -np.inf, None
-        words, first, last = self.input.words, self.input.first, self.input.last
-        for a in range(len(words)):
-            for b in range(a, min(a + LONGEST, len(words))):
-                if b > a and words[b].after_break:
-                    break
-                score = float(start[first[a]] + end[last[b]])
-                if score > best:
-                    best, found = score, (a, b)
-        return found
+        if not self.input.words:
+            return None
+        scores = start[self.input.first][:, None] + end[self.input.last][None]
+        best = int(np.where(self._spans, scores, -np.inf).argmax())
+        return divmod(best, len(self.input.words))
 
     def _repeated(self, times: int) -> Floats:
         return np.repeat(self._states, times, axis=0)
