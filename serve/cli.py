@@ -291,7 +291,7 @@ def finetune_reader(
         Path | None,
         typer.Option("--input", help="Annotated queries, JSON Lines; the domain's by default."),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the queries.")] = 8,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the queries.")] = 6,
     seed: Annotated[int, typer.Option(help="Of weights and order.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -310,6 +310,14 @@ def finetune_reader(
         print_json(told)
     else:
         print_table(["setting", "value"], [[name, str(value)] for name, value in told.items()])
+
+
+@bench.command("evidence")
+def bench_evidence(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
+    """Run the annotated queries' own plans, and count the steps that find nothing."""
+    from casewright.bench.evidence import measure_evidence
+
+    measure_evidence(domain).show(as_json=as_json, plot=None)
 
 
 def main() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
+import numpy as np
+from numpy.typing import NDArray
+
 from casewright.domains.shopping.data import records
-from casewright.stores import Case, CaseSchema, Encoder, text_facet
+from casewright.stores import Case, CaseSchema, Encoder, Facet, text_facet
+from casewright.stores.facet import Components, component_text
 
 
 def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
@@ -24,9 +29,44 @@ def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
         "orders": CaseSchema("orders", (text_facet("title", encoder),), quality_range=(-1.0, 0.0)),
         "help": CaseSchema(
             "help",
-            (text_facet("title", encoder, weight=0.5), text_facet("text", encoder, weight=0.5)),
+            (
+                _asked_facet(encoder, weight=0.6),
+                text_facet("title", encoder, weight=0.1),
+                text_facet("text", encoder, weight=0.3),
+            ),
         ),
     }
+
+
+def _asked_facet(encoder: Encoder, weight: float) -> Facet:
+    """Compare a question to the middle of the ways in which customers ask for an article.
+
+    The middle, not the nearest way: a way that happens to share the question's words ("an order")
+    would win for the wrong article.
+    """
+
+    def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:
+        ways = [problem["asked"] for problem in problems]
+        vectors = encoder.embed([way for several in ways for way in several])
+        ends = np.cumsum([len(several) for several in ways])[:-1]
+        return np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
+
+    def embed_query(problems: Sequence[Components]) -> NDArray[np.float32]:
+        return encoder.embed([component_text(problem["asked"]) for problem in problems])
+
+    def describe(problem: Components) -> str:
+        return component_text(problem["asked"])
+
+    return Facet(
+        name="asked",
+        components=("asked",),
+        dimension=encoder.dimension,
+        embed_case=embed_case,
+        embed_query=embed_query,
+        describe=describe,
+        model=f"{encoder.name}/mean",
+        weight=weight,
+    )
 
 
 def product_cases() -> list[Case]:
@@ -54,7 +94,8 @@ def fact_cases() -> list[Case]:
     cases = []
     for product in records("products"):
         facts = [
-            (f"{product['title']}. {product['description']}", product["description"]),
+            # Without the title: a question that names the product is no nearer to it for that.
+            (product["description"],) * 2,
             ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
         ]
         facts += [(f"{name}: {value}",) * 2 for name, value in product["specs"].items()]
@@ -116,7 +157,7 @@ def help_cases() -> list[Case]:
     """One case a help article."""
     return [
         Case(
-            problem={"title": article["title"], "text": article["text"]},
+            problem={part: article[part] for part in ("asked", "title", "text")},
             solution=f"{article['title']}\n{article['text']}",
             metadata={"key": article["id"], "topic": article["topic"]},
         )

@@ -18,11 +18,18 @@ from casewright.tools import (
 )
 
 _WORD = re.compile(r"\w+")
+#: Two words, or a digit: what may name one model.
+_NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
 #: An order whose title is less like what was asked for is another thing.
 SAME_THING = 0.32
-#: A product, an article or a review below this has nothing to do with the question.
+#: So is one that is far less like it than something in the catalogue: who has no laptop and asks
+#: for one does not mean their e-reader.
+LIKE_CATALOGUE = 0.7
+#: A product or a fact below this has nothing to do with the question.
 ON_TOPIC = 0.15
+#: Nor has a help article below this: each is like any question a little, and like gibberish.
+ON_TOPIC_HELP = 0.23
 #: A result far behind the best one only dilutes the answer.
 NEAR_BEST = 0.6
 ASKED = ("question", "literal")
@@ -36,7 +43,7 @@ def shopping_toolbox(stores: Mapping[str, CaseStore]) -> Toolbox:
             _prod_search(stores["products"]),
             _prod_qna(stores["facts"]),
             _review_summary(stores["reviews"]),
-            _order_lookup(stores["orders"]),
+            _order_lookup(stores["orders"], stores["products"]),
             _shipment_status(stores["orders"]),
             _customer_support(stores["help"]),
         ]
@@ -44,18 +51,31 @@ def shopping_toolbox(stores: Mapping[str, CaseStore]) -> Toolbox:
 
 
 def _prod_search(products: CaseStore) -> ToolSpec:
-    return tool_from_store(
-        products,
-        name="prod_search",
-        description="Finds products in the catalogue: searches, recommendations, gift ideas.",
-        results={"product_id": "product_id", "title": "title", "price": "price"},
+    def prod_search(query: str) -> list[Row]:
+        """Finds products in the catalogue: searches, recommendations, gift ideas."""
+        hits = products.search(query, 20)
+        best = max((hit.relevance for hit in hits), default=0.0)
+        near = [hit for hit in hits if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)]
+        # "Vista 55" is like the Vista 32, but means the other. One word may stand in the title of
+        # an accessory: a "laptop" is no laptop stand.
+        if _NAME.search(query):
+            near.sort(key=lambda hit: not _names(hit, query))
+        return [_product(hit) for hit in near[:4]]
+
+    return tool_from_function(
+        prod_search,
+        results=("product_id", "title", "price"),
         sources={"query": ("span", "literal", "question", "step")},
-        min_relevance=ON_TOPIC,
-        near_best=NEAR_BEST,
         example=ToolExample(
             "I'm after a lamp for my desk", 's1 = prod_search(query="lamp for my desk")'
         ),
     )
+
+
+def _product(hit: Hit) -> Row:
+    known = hit.case.metadata
+    shown = {field: known[field] for field in ("product_id", "title", "price")}
+    return {**shown, "source": f"products:{known['product_id']}"}
 
 
 def _prod_qna(facts: CaseStore) -> ToolSpec:
@@ -102,7 +122,7 @@ def _review(hit: Hit) -> Row:
     return {"evidence": str(hit.case.solution), "source": f"reviews:{key}"}
 
 
-def _order_lookup(orders: CaseStore) -> ToolSpec:
+def _order_lookup(orders: CaseStore, products: CaseStore) -> ToolSpec:
     def order_lookup(query: str, call: CallContext) -> list[Row]:
         """This customer's own past orders: finds the thing that they own or wait for."""
         customer = call.scope.get("customer")
@@ -110,12 +130,16 @@ def _order_lookup(orders: CaseStore) -> ToolSpec:
             return []
         mine = {"customer": customer}
         hits = orders.search(query, 10, where=mine, lambda_b=0.95)
-        near = [hit for hit in hits if hit.relevance >= SAME_THING or _names(hit, query)][:4]
+        near = [hit for hit in hits if hit.relevance >= SAME_THING or _names(hit, query)]
+        if not all(_names(hit, query) for hit in near):
+            nearest = products.search(query, 1, weights={"title": 1.0})[0]
+            least = LIKE_CATALOGUE * nearest.relevance
+            near = [hit for hit in near if hit.relevance >= least or _names(hit, query)]
         # "Where is my parcel?" names no thing: the whole question was given, and the newest
         # orders are meant.
         if not near and query == call.question:
             near = orders.search(query, 3, where=mine, lambda_b=0.0)
-        return [_order(hit) for hit in near]
+        return [_order(hit) for hit in near[:4]]
 
     return tool_from_function(
         order_lookup,
@@ -175,7 +199,7 @@ def _customer_support(articles: CaseStore) -> ToolSpec:
         "delivery in general, warranty, talking to a person.",
         sources={"query": ASKED},
         k=2,
-        min_relevance=ON_TOPIC,
+        min_relevance=ON_TOPIC_HELP,
         near_best=NEAR_BEST,
         example=ToolExample("can I pay when it arrives", "s1 = customer_support(query=question)"),
     )

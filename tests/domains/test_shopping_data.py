@@ -66,6 +66,19 @@ def test_every_product_has_price_description_specifications_and_answered_questio
         assert all(qa["question"].strip() and qa["answer"].strip() for qa in product["qna"])
 
 
+def test_every_article_has_ways_of_asking_that_are_neither_titles_nor_annotated_questions() -> None:
+    def bare(text: str) -> str:
+        return " ".join(re.findall(r"\w+", text.casefold()))
+
+    articles = records("help")
+    asked = [bare(way) for article in articles for way in article["asked"]]
+    assert all(4 <= len(article["asked"]) <= 6 for article in articles)
+    assert len(set(asked)) == len(asked)
+    assert not set(asked) & {bare(article["title"]) for article in articles}
+    # Those are what is measured: an article must not know them beforehand.
+    assert not set(asked) & {bare(query.query) for query in queries()}
+
+
 def test_price_that_a_products_texts_name_is_its_price() -> None:
     amount = re.compile(
         r"(?:€|EUR) ?(\d[\d,]*(?:\.\d+)?)|(\d[\d,]*(?:\.\d+)?) ?(?:€|EUR\b|euros?\b)"

@@ -111,7 +111,17 @@ def test_question_that_names_no_thing_returns_the_newest_orders(
 
 @pytest.mark.parametrize(
     ("customer", "query"),
-    [("C001", "lawn mower"), ("C001", "headphones"), ("C002", "garden hose"), ("C003", "tent")],
+    [
+        ("C001", "lawn mower"),
+        ("C001", "headphones"),
+        ("C002", "garden hose"),
+        ("C003", "tent"),
+        # Each owns something like it, but the catalogue has the thing itself.
+        ("C003", "laptop"),
+        ("C006", "rowing machine"),
+        ("C002", "stick vacuum"),
+        ("C001", "towels"),
+    ],
 )
 def test_thing_that_the_customer_does_not_own_is_not_found(
     shop: OpenDomain, customer: str, query: str

@@ -4,6 +4,7 @@ import pytest
 
 from casewright.domains import OpenDomain
 from casewright.domains.shopping.data import records
+from casewright.stores import default_encoder
 from tests.domains.helpers import call
 
 
@@ -29,6 +30,16 @@ def test_prod_search_finds_the_named_product_first(
     for row in rows:
         assert row["title"] == catalogue[row["product_id"]]["title"]
         assert row["price"] == catalogue[row["product_id"]]["price"]
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [("Vista 55", "Vista 55"), ("dustin v3", "Dustin V3"), ("arbor book 17", "Arbor Book 17")],
+)
+def test_prod_search_finds_the_model_that_is_named_before_its_relatives(
+    shop: OpenDomain, query: str, title: str
+) -> None:
+    assert call(shop, "prod_search", query)[0]["title"].startswith(title)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +93,26 @@ def test_customer_support_finds_the_article(shop: OpenDomain, question: str, top
     wanted = next(article for article in records("help") if article["topic"] == topic)
     assert wanted["title"] in rows[0]["evidence"], rows
     assert len(rows) <= 2
+
+
+@pytest.mark.parametrize("question", ["asdf qwer", "hjkl", "lorem ipsum dolor", "2+2"])
+def test_customer_support_finds_nothing_for_what_is_no_question_to_a_shop(
+    shop: OpenDomain, question: str
+) -> None:
+    assert call(shop, "customer_support", question) == []
+
+
+def test_every_way_of_asking_for_an_article_finds_an_article_and_most_their_own(
+    shop: OpenDomain,
+) -> None:
+    default_encoder().embed([way for article in records("help") for way in article["asked"]])
+    own = []
+    for article in records("help"):
+        for way in article["asked"]:
+            rows = call(shop, "customer_support", way)
+            assert rows, way
+            own.append(any(row["source"] == f"help:{article['id']}" for row in rows))
+    assert sum(own) / len(own) >= 0.9
 
 
 def test_product_that_is_not_in_the_shop_has_no_facts_and_no_reviews(shop: OpenDomain) -> None:

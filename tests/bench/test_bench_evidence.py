@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench import evidence
+from casewright.domains import Domain, OpenDomain
+from casewright.planner import AnnotatedQuery
+from casewright.serve.cli import app
+from casewright.tools import CallContext, Toolbox, tool_from_function
+from tests.support.encoders import HashingEncoder
+
+Bench = dict[str, Any]
+OWNED = {"ann": ["kettle"], "bob": ["lamp", "tent"]}
+QUERIES = {
+    "where is my kettle": 's1 = mine(query="kettle")\ns2 = price(thing=s1.thing)',
+    "where is my tent": 's1 = mine(query="tent")',
+    "my lamp, my tent": 's1 = mine(query="lamp")\ns2 = mine(query="tent")',
+    "my kettle, my lamp": 's1 = mine(query="kettle")\ns2 = mine(query="lamp")',
+    "where is my boat": 's1 = mine(query="boat")\ns2 = price(thing=s1.thing)',
+    "what is a lamp": 's1 = price(thing="lamp")',
+    "hello": "s1 = no_evidence()",
+}
+
+
+class Shop:
+    """A domain of two askers, and the calls of its tools."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def open(self, *_: Any) -> OpenDomain:
+        def mine(query: str, call: CallContext) -> list[dict[str, str]]:
+            """What the asker owns."""
+            self.calls.append(f"mine {query} {call.scope['who']}")
+            return [{"thing": query}] if query in OWNED[call.scope["who"]] else []
+
+        def price(thing: str) -> str:
+            """What a thing costs."""
+            self.calls.append(f"price {thing}")
+            return f"{thing}: 5 EUR"
+
+        tools = [tool_from_function(mine, results=("thing",)), tool_from_function(price)]
+        return OpenDomain(Toolbox(tools), cast(Any, None), {})
+
+    def queries(self) -> list[AnnotatedQuery]:
+        own = {"name": "other", "description": "", "parameters": [], "results": ["evidence"]}
+        extra = {"query": "another", "plan": "s1 = other()", "tools_extra": [own]}
+        records = [{"query": query, "plan": plan} for query, plan in QUERIES.items()]
+        return [AnnotatedQuery.read(record) for record in [*records, extra]]
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
+    made = Shop()
+    domain = Domain(
+        name="two",
+        description="Two.",
+        questions=(),
+        open=made.open,
+        queries=made.queries,
+        scopes={"who": tuple(OWNED)},
+    )
+    monkeypatch.setattr("casewright.domains.find_domain", lambda name: domain)
+    monkeypatch.setattr(evidence, "default_encoder", HashingEncoder)
+    monkeypatch.setattr(evidence, "data_folder", Path)
+    return made
+
+
+def measured() -> Bench:
+    done = CliRunner().invoke(app, ["bench", "evidence", "--json"])
+    assert done.exit_code == 0, done.output
+    made: Bench = json.loads(done.stdout)
+    return made
+
+
+def test_every_step_is_counted_once_by_its_tool_and_its_end(shop: Shop) -> None:
+    rows = {row["tool"]: row for row in measured()["rows"]}
+    assert set(rows) == {"mine", "price", "no_evidence", "all"}
+    counts = {
+        name: [row[end] for end in ("done", "empty", "skipped")] for name, row in rows.items()
+    }
+    assert counts["mine"] == [5, 2, 0]
+    assert counts["price"] == [2, 0, 1]
+    assert counts["no_evidence"] == [1, 0, 0]
+    for row in rows.values():
+        assert row["done"] + row["empty"] + row["skipped"] == row["steps"]
+        assert row["empty_share"] == pytest.approx(row["empty"] / row["steps"])
+    for field in ("steps", "done", "empty", "skipped", "elsewhere"):
+        assert rows["all"][field] == sum(rows[name][field] for name in rows if name != "all")
+
+
+def test_plan_is_run_for_the_asker_for_whom_most_steps_find_something(shop: Shop) -> None:
+    rows = {row["tool"]: row for row in measured()["rows"]}
+    # Only of the kettle and the lamp, which nobody owns both, one is empty; nobody owns a boat.
+    assert (rows["mine"]["empty"], rows["mine"]["elsewhere"]) == (2, 1)
+
+
+def test_queries_with_tools_of_their_own_are_left_out_and_counted(shop: Shop) -> None:
+    made = measured()
+    assert made["bench"] == "evidence"
+    assert made["settings"] == {"domain": "two", "queries": len(QUERIES), "left_out": 1}
+    assert made["figures"]["whole_plans_share"] == pytest.approx(5 / 7)
+    assert made["figures"]["empty_share"] == pytest.approx(2 / 11)
+
+
+def test_plan_that_does_not_ask_who_asks_is_run_once(shop: Shop) -> None:
+    measured()
+    assert shop.calls.count("price lamp") == 1
+    assert shop.calls.count("mine kettle bob") == 1, "a whole plan needs no other asker"
+
+
+def test_table_for_people_names_every_tool(shop: Shop) -> None:
+    done = CliRunner().invoke(app, ["bench", "evidence"])
+    assert done.exit_code == 0
+    assert all(name in done.stdout for name in ("mine", "price", "empty_share", "Left out"))
