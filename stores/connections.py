@@ -9,15 +9,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from casewright.errors import InputError
+from casewright.stores.embedded import ENGINES, check_engine, open_folder
 from casewright.stores.engine import Engine
 from casewright.stores.qdrant_engine import QdrantEngine
 
 
 @dataclass(slots=True)
 class _Place:
-    """A place, its engine while it has users, and a lock: opening may take long."""
+    """A place, its engine while it has users, and a lock: opening may take long.
+
+    ``name`` is the engine's, where the place is a folder.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
+    name: str = ""
     engine: Engine | None = None
     users: int = 0
 
@@ -32,25 +37,37 @@ def acquire(
     api_key: str | None = None,
     lock_seconds: float = 0.0,
     timeout: int = 10,
+    engine: str | None = None,
 ) -> tuple[str, Engine]:
     """Return a key to release by, and the engine for a location, opened where it is not yet.
 
     Raises:
-        InputError: The location is no ``":memory:"``, folder or URL.
-        StoreError: It cannot be opened; see ``QdrantEngine.open``.
+        InputError: The location is no ``":memory:"``, folder or URL, or the engine named is none
+            that it can be opened with.
+        DependencyError: The folder's engine is not installed.
+        StoreError: It cannot be opened; see ``QdrantEngine.open`` and ``open_folder``.
     """
     resolved = _resolved(location)
+    remote = "://" in resolved
+    if engine is not None and (engine not in ENGINES or remote or resolved == ":memory:"):
+        raise InputError(
+            f"The engine {engine!r} is named for {resolved}. A folder's may be one of "
+            f"{', '.join(ENGINES)}; other places have theirs."
+        )
     if resolved == ":memory:":
         return "", QdrantEngine.open(resolved)
     # Who uses another API key, or has less patience, has a connection of its own.
-    key = f"{resolved} {timeout} {api_key}" if "://" in resolved else resolved
+    key = f"{resolved} {timeout} {api_key}" if remote else resolved
     with _lock:
         place = _places.setdefault(key, _Place())
     with place.lock:
-        if place.engine is None:
-            place.engine = QdrantEngine.open(
-                resolved, api_key=api_key, timeout=timeout, lock_seconds=lock_seconds
-            )
+        if place.engine is not None:
+            check_engine(resolved, engine, place.name)
+        elif remote:
+            place.engine = QdrantEngine.open(resolved, api_key=api_key, timeout=timeout)
+        else:
+            folder = Path(resolved)
+            place.name, place.engine = open_folder(folder, lock_seconds=lock_seconds, engine=engine)
         place.users += 1
         return key, place.engine
 

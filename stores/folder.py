@@ -1,11 +1,13 @@
-"""A store's folder: held by one process, looked over, and opened."""
+"""A store's folder: held by one process, and, where qdrant-client wrote it, looked over."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -14,8 +16,9 @@ from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLo
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
-#: Held from before Qdrant reads the folder until the store closes. Qdrant's own lock comes too
+#: Held from before an engine reads the folder until the store closes. Qdrant's own lock comes too
 #: late for that: it is taken after loading, so that who waited for it has loaded what was before.
+#: Edge's even damages the shard that it finds loaded.
 LOCK_FILE = ".casewright.lock"
 QDRANT_LOCK_FILE = ".lock"
 
@@ -23,34 +26,75 @@ QDRANT_LOCK_FILE = ".lock"
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
-def open_folder(folder: Path, lock_seconds: float) -> tuple[QdrantClient, IO[str]]:
-    """Open a folder, made where it is not there, and return its client and its lock.
+def hold_folder(folder: Path, deadline: float) -> IO[str]:
+    """Hold a folder, made where it is not there; closing the file, or the process's end, lets go.
 
-    The lock is released by closing it, or by the end of the process.
+    Args:
+        folder: What to hold.
+        deadline: Until when to wait for another process, by ``time.monotonic``.
 
     Raises:
         InputError: It is a file.
-        StoreLockedError: Another process holds it for longer than ``lock_seconds``.
-        StoreDamagedError: Its files cannot be read; they are left as they are.
+        StoreLockedError: Another process holds it beyond the deadline.
         StoreError: It cannot be made or used.
     """
-    deadline = time.monotonic() + lock_seconds
-    with ExitStack() as undo:
-        try:
-            if folder.exists() and not folder.is_dir():
-                raise InputError(f"{folder} is a file. Give a folder for the case store.")
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = undo.enter_context(_locked(folder, LOCK_FILE, deadline))
-            # Other users of Qdrant know its own lock only: wait for them before loading.
-            _locked(folder, QDRANT_LOCK_FILE, deadline).close()
-            client = _client(folder)
-        except OSError as error:
-            raise StoreError(
-                f"The store's folder {folder} cannot be used: {error.strerror or error}. "
-                "Choose a folder that you may write to."
-            ) from error
-        undo.pop_all()
-        return client, lock
+    with usable(folder):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file. Give a folder for the case store.")
+        folder.mkdir(parents=True, exist_ok=True)
+        return _locked(folder, LOCK_FILE, deadline)
+
+
+def open_client(folder: Path, deadline: float) -> QdrantClient:
+    """Open a folder that is held by qdrant-client's local mode.
+
+    Raises:
+        StoreLockedError: Another user of Qdrant has it open beyond the deadline.
+        StoreDamagedError: Its files cannot be read; they are left as they are.
+        StoreError: It cannot be used.
+    """
+    with usable(folder):
+        # Other users of Qdrant know its own lock only: wait for them before loading.
+        _locked(folder, QDRANT_LOCK_FILE, deadline).close()
+        return _client(folder)
+
+
+@contextmanager
+def usable(folder: Path) -> Iterator[None]:
+    """Raise errors of the system as ``StoreError``."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"The store's folder {folder} cannot be used: {error.strerror or error}. "
+            "Choose a folder that you may write to."
+        ) from error
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that it holds all of the text or is as it was, whatever happens."""
+    new = file.with_name(f"{file.name}.new")
+    with new.open("w", encoding="utf-8") as opened:
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())
+    new.replace(file)
+
+
+def in_use(folder: Path) -> StoreLockedError:
+    """Return the error for a folder that another process holds."""
+    return StoreLockedError(
+        f"Another process holds the store's folder {folder}. Wait until it ends, use another "
+        "folder, or let both use a Qdrant server by its URL."
+    )
+
+
+def damaged(folder: Path, reason: str) -> StoreDamagedError:
+    """Return the error for a folder whose files cannot be read."""
+    return StoreDamagedError(
+        f"The store's folder {folder} is damaged: {reason}. "
+        "Restore it from a copy, or delete the folder and build the store again."
+    )
 
 
 def _locked(folder: Path, name: str, deadline: float) -> IO[str]:
@@ -65,7 +109,7 @@ def _locked(folder: Path, name: str, deadline: float) -> IO[str]:
         except portalocker.AlreadyLocked as error:
             if time.monotonic() >= deadline:
                 file.close()
-                raise _in_use(folder) from error
+                raise in_use(folder) from error
             time.sleep(0.05)
         except portalocker.LockException as error:
             file.close()
@@ -86,8 +130,8 @@ def _client(folder: Path) -> QdrantClient:
     # Local mode unpickles what it stored: a damaged file can raise anything.
     except Exception as error:
         if "already accessed" in str(error):
-            raise _in_use(folder) from error
-        raise _damaged(folder, f"{type(error).__name__}: {str(error)[:200]}") from error
+            raise in_use(folder) from error
+        raise damaged(folder, f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _check_whole(folder: Path) -> None:
@@ -97,20 +141,6 @@ def _check_whole(folder: Path) -> None:
         for name in json.loads(meta.read_text(encoding="utf-8"))["collections"]:
             storage = collections / name / "storage.sqlite"
             if not storage.is_file() or not storage.stat().st_size:
-                raise _damaged(folder, f"the cases of its collection {name!r} are missing")
+                raise damaged(folder, f"the cases of its collection {name!r} are missing")
     elif collections.is_dir() and any(collections.iterdir()):
-        raise _damaged(folder, "it has collections, and its meta.json is missing")
-
-
-def _in_use(folder: Path) -> StoreLockedError:
-    return StoreLockedError(
-        f"Another process holds the store's folder {folder}. Wait until it ends, use another "
-        "folder, or let both use a Qdrant server by its URL."
-    )
-
-
-def _damaged(folder: Path, reason: str) -> StoreDamagedError:
-    return StoreDamagedError(
-        f"The store's folder {folder} is damaged: {reason}. "
-        "Restore it from a copy, or delete the folder and build the store again."
-    )
+        raise damaged(folder, "it has collections, and its meta.json is missing")

@@ -1,4 +1,4 @@
-"""Qdrant behind the engine interface: in memory, in a folder, or a server's URL."""
+"""qdrant-client behind the engine interface: in memory, in a folder, or a server's URL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from casewright.errors import StoreError, StoreUnavailableError
 from casewright.stores.engine import NoCollectionError, Point, Where
-from casewright.stores.folder import open_folder
 from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:
@@ -49,41 +47,31 @@ class QdrantEngine:
     @classmethod
     def open(
         cls,
-        location: str | Path,
+        location: str,
         *,
         api_key: str | None = None,
         timeout: int = 10,
-        lock_seconds: float = 0.0,
     ) -> QdrantEngine:
-        """Open ``":memory:"``, a folder, or the URL of a server or cluster.
+        """Open ``":memory:"``, or the URL of a server or cluster; for folders, see ``open_folder``.
 
         Args:
             location: Where the cases are.
             api_key: For a server that asks for one.
             timeout: Seconds for one request to a server.
-            lock_seconds: How long to wait for a folder that another process holds.
 
         Raises:
-            StoreLockedError: Another process holds the folder.
-            StoreDamagedError: The folder's files cannot be read.
             StoreUnavailableError: The server does not answer.
-            StoreError: The folder cannot be made or used.
         """
         from qdrant_client import QdrantClient
 
-        if str(location) == ":memory:":
+        if location == ":memory:":
             return cls(QdrantClient(":memory:"), "memory")
-        if str(location).startswith(("http://", "https://")):
-            engine = cls(
-                QdrantClient(
-                    url=str(location), api_key=api_key, timeout=timeout, check_compatibility=False
-                ),
-                str(location),
-            )
-            engine._call(lambda client: client.get_collections())
-            return engine
-        client, folder_lock = open_folder(Path(location), lock_seconds)
-        return cls(client, str(location), folder_lock)
+        client = QdrantClient(
+            url=location, api_key=api_key, timeout=timeout, check_compatibility=False
+        )
+        engine = cls(client, location)
+        engine._call(lambda client: client.get_collections())
+        return engine
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout kept in the collection's metadata; see ``Engine``."""

@@ -40,9 +40,13 @@ class CaseStore:
         api_key: For a server that asks for one.
         lock_seconds: How long to wait for a folder that another process holds.
         timeout: Seconds for one request to a server.
+        engine: What a new folder is written by: ``"edge"``, Qdrant Edge, or ``"local"``,
+            qdrant-client's local mode. ``None`` takes Edge where it is installed; a folder that
+            is there is opened by what wrote it.
 
     Raises:
-        InputError: The location is neither of these.
+        InputError: The location is neither of these, or was written by another engine.
+        DependencyError: The engine that wrote the folder is not installed.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
         StoreUnavailableError: The server does not answer.
@@ -57,13 +61,14 @@ class CaseStore:
         api_key: str | None = None,
         lock_seconds: float = 0.0,
         timeout: int = 10,
+        engine: str | None = None,
     ) -> None:
         self.schema = schema
         self.location = str(location)
         self._lock = threading.Lock()
         self._closed = False
         self._key, self._engine = connections.acquire(
-            location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout
+            location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout, engine=engine
         )
         try:
             self._scale(fresh=True)

@@ -1,14 +1,17 @@
-"""Metadata conditions: what a search may ask for, and how Qdrant is asked for it."""
+"""Metadata conditions: what a search may ask for, and how the engines are asked for it."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.stores.engine import Where
 
 if TYPE_CHECKING:
+    import qdrant_edge
     from qdrant_client import models
 
 
@@ -45,6 +48,38 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
         part = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
         conditions.append(models.FieldCondition(key=f"metadata.{part}", match=match))
     return models.Filter(must=conditions)
+
+
+def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
+    """Return the conditions as a filter of Edge over ``tags``; ``None`` where there are none."""
+    from qdrant_edge import FieldCondition, Filter, MatchAny
+
+    check_where(where)
+    if not where:
+        return None
+    must: list[Any] = []
+    for name, value in where.items():
+        single = isinstance(value, (str, int))
+        asked = [_tag(name, item) for item in ([value] if single else value)]  # type: ignore[union-attr]
+        must.append(FieldCondition(key="tags", match=MatchAny(asked)))
+    return Filter(must=must)
+
+
+def tags(payload: Mapping[str, Any]) -> list[str]:
+    """Return what conditions may ask for of a case: a text for each value of its metadata.
+
+    As texts, whole numbers of any size are told apart, ``True`` is not 1, and a field's name is
+    no path.
+    """
+    found = []
+    for name, value in (payload.get("metadata") or {}).items():
+        items = value if isinstance(value, list) else [value]
+        found += [_tag(name, item) for item in items if isinstance(item, (str, int))]
+    return found
+
+
+def _tag(name: str, value: Any) -> str:
+    return json.dumps([name, value])
 
 
 def _allowed(value: Any) -> bool:

@@ -6,12 +6,26 @@ from pathlib import Path
 import pytest
 
 from casewright.stores import CaseStore
-from tests.stores.helpers import note_schema
+from casewright.stores.embedded import ENGINES
+from tests.stores.helpers import new_folder, note_schema
 
 
-@pytest.fixture(params=["memory", "folder"])
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def folder(engine: str, tmp_path: Path) -> Path:
+    """A new folder of each engine that runs in this process."""
+    return new_folder(tmp_path / "cases", engine)
+
+
+@pytest.fixture(params=["memory", *ENGINES])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return ":memory:" if request.param == "memory" else str(tmp_path / "cases")
+    if request.param == "memory":
+        return ":memory:"
+    return str(new_folder(tmp_path / "cases", request.param))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores import Case, CaseSchema, Encoder, Facet, text_facet
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Facet, text_facet
 from casewright.stores.facet import Components
 from tests.support.encoders import HashingEncoder
 
@@ -40,6 +40,12 @@ def vector_facet(name: str, dimension: int, weight: float = 1.0) -> Facet:
 
 def number_id(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012d}"
+
+
+def new_folder(folder: Path, engine: str) -> Path:
+    """Make a folder that the engine wrote, and nothing is in yet."""
+    CaseStore(note_schema(), folder, engine=engine).close()
+    return folder
 
 
 HOLDER = """

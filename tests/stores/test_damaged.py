@@ -15,7 +15,7 @@ GARBAGE = b"\x00\xffnot what it was\n" * 400
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     place = tmp_path / "cases"
-    with CaseStore(note_schema("letters"), place) as letters:
+    with CaseStore(note_schema("letters"), place, engine="local") as letters:
         letters.add([note("a letter")])
     with CaseStore(note_schema(), place) as store:
         store.add([note(f"question {i}", i) for i in range(10)])

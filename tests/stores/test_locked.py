@@ -10,75 +10,78 @@ from qdrant_client import QdrantClient
 
 from casewright.errors import StoreLockedError
 from casewright.stores import CaseStore
-from tests.stores.helpers import contents, holder, note_schema, tell
+from tests.stores.helpers import contents, holder, new_folder, note_schema, tell
 
 
-def test_folder_held_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
-    with holder(tmp_path, cases=3) as process:
+def test_folder_held_by_another_process_is_refused_at_once(folder: Path) -> None:
+    with holder(folder, cases=3) as process:
         start = time.monotonic()
-        with pytest.raises(StoreLockedError, match=str(tmp_path)):
-            CaseStore(note_schema(), tmp_path)
+        with pytest.raises(StoreLockedError, match=str(folder)):
+            CaseStore(note_schema(), folder)
         assert time.monotonic() - start < 5
         tell(process, "close")
         assert process.stdout is not None
         assert process.stdout.readline() == "closed\n"
-        with CaseStore(note_schema(), tmp_path) as store:
+        with CaseStore(note_schema(), folder) as store:
             assert store.count() == 3
 
 
-def test_folder_is_waited_for_as_long_as_lock_seconds_says(tmp_path: Path) -> None:
-    with holder(tmp_path) as process:
+def test_folder_is_waited_for_as_long_as_lock_seconds_says(folder: Path) -> None:
+    with holder(folder) as process:
         start = time.monotonic()
         with pytest.raises(StoreLockedError):
-            CaseStore(note_schema(), tmp_path, lock_seconds=0.5)
+            CaseStore(note_schema(), folder, lock_seconds=0.5)
         assert 0.5 <= time.monotonic() - start < 6
         timer = threading.Timer(0.5, tell, (process, "close"))
         timer.start()
-        with CaseStore(note_schema(), tmp_path, lock_seconds=20) as store:
+        with CaseStore(note_schema(), folder, lock_seconds=20) as store:
             assert store.count() == 1
         timer.join()
         assert 1 <= time.monotonic() - start < 10
 
 
-def test_killed_process_releases_its_folder_and_leaves_its_cases(tmp_path: Path) -> None:
-    with holder(tmp_path, cases=20) as process:
+def test_killed_process_releases_its_folder_and_leaves_its_cases(folder: Path) -> None:
+    with holder(folder, cases=20) as process:
         process.kill()
         process.wait()
-        with CaseStore(note_schema(), tmp_path, lock_seconds=5) as store:
+        with CaseStore(note_schema(), folder, lock_seconds=5) as store:
             assert store.count() == 20
 
 
-def test_attempt_on_a_held_folder_changes_nothing_in_it(tmp_path: Path) -> None:
-    with holder(tmp_path, cases=5):
-        before = contents(tmp_path)
+def test_attempt_on_a_held_folder_changes_nothing_in_it(folder: Path) -> None:
+    with holder(folder, cases=5):
+        before = contents(folder)
         with pytest.raises(StoreLockedError):
-            CaseStore(note_schema(), tmp_path)
-        assert contents(tmp_path) == before
+            CaseStore(note_schema(), folder)
+        assert contents(folder) == before
 
 
 @pytest.mark.parametrize("delay", [0.5, 0.6])
 def test_store_that_waited_sees_all_that_the_former_holder_wrote(
-    tmp_path: Path, delay: float
+    folder: Path, delay: float
 ) -> None:
-    with holder(tmp_path, cases=80, large=5000) as process:
+    with holder(folder, cases=80, large=5000) as process:
         timer = threading.Timer(delay, tell, (process, "add and close"))
         timer.start()
-        with CaseStore(note_schema(), tmp_path, lock_seconds=20) as store:
+        with CaseStore(note_schema(), folder, lock_seconds=20) as store:
             assert store.count() == 81
         timer.join()
 
 
-def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(tmp_path: Path) -> None:
-    with holder(tmp_path / "held"), ThreadPoolExecutor(1) as pool:
+def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(
+    engine: str, tmp_path: Path
+) -> None:
+    held = new_folder(tmp_path / "held", engine)
+    with holder(held), ThreadPoolExecutor(1) as pool:
 
         def wait() -> None:
             with pytest.raises(StoreLockedError):
-                CaseStore(note_schema(), tmp_path / "held", lock_seconds=4)
+                CaseStore(note_schema(), held, lock_seconds=4)
 
         waiting = pool.submit(wait)
         time.sleep(0.2)
         start = time.monotonic()
-        with CaseStore(note_schema(), tmp_path / "free") as store:
+        with CaseStore(note_schema(), tmp_path / "free", engine=engine) as store:
             assert store.count() == 0
         assert time.monotonic() - start < 3
         waiting.result()

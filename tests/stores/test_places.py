@@ -17,54 +17,54 @@ def test_memory_stores_share_nothing() -> None:
         assert (one.count(), other.count()) == (1, 0)
 
 
-def test_reopened_folder_holds_what_was_written(tmp_path: Path) -> None:
+def test_reopened_folder_holds_what_was_written(folder: Path) -> None:
     cases = [
         note(f"question {i}", i, quality=i / 10, metadata={"even": i % 2 == 0}) for i in range(9)
     ]
-    with CaseStore(note_schema(), tmp_path / "cases") as store:
+    with CaseStore(note_schema(), folder) as store:
         store.add(cases)
         store.delete(store.all({"even": True})[0].id)
         kept, hits = store.all(), store.search("question 3", 9, lambda_b=0.4)
-    with CaseStore(note_schema(), tmp_path / "cases") as again:
+    with CaseStore(note_schema(), folder) as again:
         assert again.all() == kept
         found = again.search("question 3", 9, lambda_b=0.4)
         assert [hit.case for hit in found] == [hit.case for hit in hits]
         assert [hit.score for hit in found] == pytest.approx([h.score for h in hits], abs=1e-6)
 
 
-def test_quality_scale_outlives_the_store_that_made_it(tmp_path: Path) -> None:
-    with CaseStore(note_schema(), tmp_path) as store:
+def test_quality_scale_outlives_the_store_that_made_it(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
         store.add([note("one", quality=0.2), note("two", quality=0.4)])
-    with CaseStore(note_schema(), tmp_path) as again:
+    with CaseStore(note_schema(), folder) as again:
         again.add([note("unmeasured"), note("high", quality=1.0)])
         scores = sorted(hit.score for hit in again.search("zzz", lambda_b=0.0))
     assert scores == pytest.approx([0.2, 0.3, 0.4, 1.0], abs=1e-6)
 
 
 def test_folder_is_made_with_its_parents_and_home_is_understood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with CaseStore(note_schema(), "~/a/b/cases") as store:
+    with CaseStore(note_schema(), "~/a/b/cases", engine=engine) as store:
         store.add([note("q")])
-    assert (tmp_path / "a" / "b" / "cases" / "meta.json").is_file()
+    assert (tmp_path / "a" / "b" / "cases" / "engine.json").is_file()
 
 
-def test_stores_of_different_schemas_share_a_folder(tmp_path: Path) -> None:
+def test_stores_of_different_schemas_share_a_folder(folder: Path) -> None:
     notes, letters = note_schema("notes"), note_schema("letters")
-    with CaseStore(notes, tmp_path) as one, CaseStore(letters, tmp_path) as two:
+    with CaseStore(notes, folder) as one, CaseStore(letters, folder) as two:
         one.add([note("a note")])
         two.add([note("a letter"), note("another letter")])
         assert (one.count(), two.count()) == (1, 2)
         one.clear()
         assert (one.count(), two.count()) == (0, 2)
-    with CaseStore(letters, tmp_path) as again:
+    with CaseStore(letters, folder) as again:
         assert again.count() == 2
 
 
-def test_store_stays_open_while_another_of_its_folder_closes(tmp_path: Path) -> None:
-    one = CaseStore(note_schema("notes"), tmp_path)
-    with CaseStore(note_schema("letters"), str(tmp_path) + "/../" + tmp_path.name) as two:
+def test_store_stays_open_while_another_of_its_folder_closes(folder: Path) -> None:
+    one = CaseStore(note_schema("notes"), folder)
+    with CaseStore(note_schema("letters"), str(folder) + "/../" + folder.name) as two:
         two.add([note("a letter")])
         one.close()
         assert two.count() == 1
@@ -72,24 +72,24 @@ def test_store_stays_open_while_another_of_its_folder_closes(tmp_path: Path) -> 
         two.count()
 
 
-def test_closing_a_store_twice_leaves_the_other_store_of_its_folder_open(tmp_path: Path) -> None:
-    with CaseStore(note_schema("letters"), tmp_path) as other:
+def test_closing_a_store_twice_leaves_the_other_store_of_its_folder_open(folder: Path) -> None:
+    with CaseStore(note_schema("letters"), folder) as other:
         other.add([note("a letter")])
-        with CaseStore(note_schema("notes"), tmp_path) as store:
+        with CaseStore(note_schema("notes"), folder) as store:
             store.close()
         assert other.count() == 1
 
 
-def test_two_stores_of_one_schema_and_folder_see_each_others_cases(tmp_path: Path) -> None:
-    with CaseStore(note_schema(), tmp_path) as one, CaseStore(note_schema(), tmp_path) as two:
+def test_two_stores_of_one_schema_and_folder_see_each_others_cases(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as one, CaseStore(note_schema(), folder) as two:
         one.add([note("from one", 1)])
         assert two.count() == 1
         two.add([note("from two", 2)])
         assert sorted(case.solution for case in one.all()) == [1, 2]
 
 
-def test_store_goes_on_after_another_of_its_schema_and_folder_cleared_it(tmp_path: Path) -> None:
-    with CaseStore(note_schema(), tmp_path) as one, CaseStore(note_schema(), tmp_path) as two:
+def test_store_goes_on_after_another_of_its_schema_and_folder_cleared_it(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as one, CaseStore(note_schema(), folder) as two:
         one.add([note("from one", 1)])
         two.add([note("from two", 2)])
         one.clear()
@@ -128,16 +128,16 @@ def test_schema_name_that_names_no_collection_is_refused_as_input(place: str, na
         store.add([note("q")])
 
 
-def test_process_that_never_closes_its_store_ends_quietly(tmp_path: Path) -> None:
+def test_process_that_never_closes_its_store_ends_quietly(folder: Path) -> None:
     script = (
         "import sys\nfrom casewright.stores import CaseStore\n"
         "from tests.stores.helpers import note, note_schema\n"
         "store = CaseStore(note_schema(), sys.argv[1])\nstore.add([note('q')])\nprint('done')\n"
     )
-    command = [sys.executable, "-c", script, str(tmp_path)]
+    command = [sys.executable, "-c", script, str(folder)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
-    with CaseStore(note_schema(), tmp_path) as store:
+    with CaseStore(note_schema(), folder) as store:
         assert store.count() == 1
 
 
@@ -147,8 +147,8 @@ def test_location_that_is_none_is_refused_as_input(location: str) -> None:
         CaseStore(note_schema(), location)
 
 
-def test_quality_scale_of_a_collection_that_another_store_made_anew_counts(tmp_path: Path) -> None:
-    with CaseStore(note_schema(), tmp_path) as one, CaseStore(note_schema(), tmp_path) as two:
+def test_quality_scale_of_a_collection_that_another_store_made_anew_counts(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as one, CaseStore(note_schema(), folder) as two:
         one.add([note("old", quality=0.2), note("older", quality=0.9)])
         assert len(two.search("old")) == 2
         one.clear()

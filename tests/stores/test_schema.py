@@ -31,41 +31,41 @@ def schema(*facets: Any, name: str = "notes", **more: Any) -> CaseSchema:
     ids=["encoder", "dimension", "components", "facet name", "one facet more"],
 )
 def test_collection_of_another_schema_is_refused_by_what_differs(
-    tmp_path: Path, other: CaseSchema, told: str
+    folder: Path, other: CaseSchema, told: str
 ) -> None:
-    with CaseStore(schema(), tmp_path) as store:
+    with CaseStore(schema(), folder) as store:
         store.add([note("q")])
-    before = contents(tmp_path)
+    before = contents(folder)
     with pytest.raises(SchemaMismatchError, match="notes") as caught:
-        CaseStore(other, tmp_path)
+        CaseStore(other, folder)
     assert told in str(caught.value)
     assert ENCODER.name in str(caught.value)
-    assert contents(tmp_path) == before
-    with CaseStore(schema(), tmp_path) as again:
+    assert contents(folder) == before
+    with CaseStore(schema(), folder) as again:
         assert again.count() == 1
 
 
-def test_mismatch_leaves_the_other_stores_of_the_folder_open(tmp_path: Path) -> None:
-    with CaseStore(schema(), tmp_path) as store:
+def test_mismatch_leaves_the_other_stores_of_the_folder_open(folder: Path) -> None:
+    with CaseStore(schema(), folder) as store:
         store.add([note("q")])
         with pytest.raises(SchemaMismatchError):
-            CaseStore(schema(text_facet("other", ENCODER)), tmp_path)
+            CaseStore(schema(text_facet("other", ENCODER)), folder)
         assert store.count() == 1
 
 
-def test_weights_cue_and_texts_may_change_between_openings(tmp_path: Path) -> None:
-    with CaseStore(schema(), tmp_path) as store:
+def test_weights_cue_and_texts_may_change_between_openings(folder: Path) -> None:
+    with CaseStore(schema(), folder) as store:
         store.add([note("q")])
     facet = text_facet("question", ENCODER, weight=0.1, cue="find: ")
-    with CaseStore(schema(facet, near=0.5, full=lambda case: ""), tmp_path) as again:
+    with CaseStore(schema(facet, near=0.5, full=lambda case: ""), folder) as again:
         assert again.count() == 1
 
 
-def test_other_quality_range_is_refused(tmp_path: Path) -> None:
-    with CaseStore(schema(quality_range=(0.0, 1.0)), tmp_path) as store:
+def test_other_quality_range_is_refused(folder: Path) -> None:
+    with CaseStore(schema(quality_range=(0.0, 1.0)), folder) as store:
         store.add([note("q", quality=0.5)])
     with pytest.raises(SchemaMismatchError, match=r"quality_range is \[0.0, 1.0\] there"):
-        CaseStore(schema(quality_range=(-20.0, 0.0)), tmp_path)
+        CaseStore(schema(quality_range=(-20.0, 0.0)), folder)
 
 
 def test_collection_that_casewright_did_not_make_is_refused(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_hits_come_by_falling_rounded_score_then_id(
     assert [hit.case.id for hit in some] == [hit.case.id for hit in every[:k]]
 
 
-def test_memory_and_folder_give_the_same_results_in_the_same_order(tmp_path: Any) -> None:
+def test_memory_and_folder_give_the_same_results_in_the_same_order(folder: Any) -> None:
     words = ["red", "green", "blue", "apple", "pear", "plum", "train", "ship"]
     cases = [
         Case(
@@ -142,16 +142,16 @@ def test_memory_and_folder_give_the_same_results_in_the_same_order(tmp_path: Any
     ]
     with (
         CaseStore(note_schema()) as memory,
-        CaseStore(note_schema(), tmp_path / "cases") as folder,
+        CaseStore(note_schema(), folder) as kept,
     ):
-        assert memory.add(cases) == folder.add(cases)
+        assert memory.add(cases) == kept.add(cases)
         for k, lambda_b, where in [(7, 1.0, None), (20, 0.5, {"part": 1}), (200, 0.0, None)]:
             found = [
                 [
                     (h.case.solution, round(h.score, 5))
                     for h in s.search("red apple", k, lambda_b=lambda_b, where=where)
                 ]
-                for s in (memory, folder)
+                for s in (memory, kept)
             ]
             assert found[0] == found[1]
 

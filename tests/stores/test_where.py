@@ -49,6 +49,33 @@ def test_where_picks_the_same_cases_in_search_count_and_all(
     assert store.count(where) == len(expected)
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (True, [True, [True]]),
+        (False, [False]),
+        (1, [1, [1, 2]]),
+        (0, [0]),
+        ("1", ["1"]),
+        ("true", ["true"]),
+        ("", [""]),
+        ([1, 3], [1, [1, 2]]),
+        (["a", "1"], ["1", "a", ["a", "b"]]),
+        (["A"], []),
+        (-3, [-3]),
+    ],
+    ids=repr,
+)
+def test_where_tells_booleans_whole_numbers_and_texts_apart(
+    store: CaseStore, asked: Any, expected: list[Any]
+) -> None:
+    values = [1, 0, True, False, 1.0, "1", "a", "", "true", None, [1, 2], [True], ["a", "b"], -3]
+    others = [[["a"]], [[1]], {"x": 1}, [{"x": 1}], [], [1.0]]
+    store.add([note(f"n {i}", [v], metadata={"f": v}) for i, v in enumerate(values + others)])
+    found = {repr(case.solution[0]) for case in store.all({"f": asked})}
+    assert found == {repr(value) for value in expected}
+
+
 def test_where_is_applied_before_the_cut_at_k(store: CaseStore) -> None:
     store.add([note(f"apple {i}", i, metadata={"rare": i == 77}) for i in range(100)])
     hits = store.search({"question": "pear"}, 1, where={"rare": True})

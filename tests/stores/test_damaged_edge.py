@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import StoreDamagedError
+from casewright.stores import CaseStore
+from tests.stores.helpers import contents, note, note_schema
+
+SEGMENT = "shard/segments/*/"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "cases"
+    with CaseStore(note_schema("letters"), place, engine="edge") as letters:
+        letters.add([note("a letter")])
+    for turn in range(3):
+        with CaseStore(note_schema(), place) as store:
+            store.add([note(f"question {turn} {i}", "s" * 300) for i in range(10)])
+    return place
+
+
+def file(folder: Path, pattern: str) -> Path:
+    (found,) = (folder / "shards" / "notes").glob(pattern)
+    return found
+
+
+def used(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        store.search("question", 50)
+        store.all()
+
+
+def refused(folder: Path) -> None:
+    """The folder is called damaged, by name; all its files stay; what is not damaged is usable."""
+    before = contents(folder)
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError, match=str(folder)):
+            used(folder)
+    assert contents(folder) == before
+    with CaseStore(note_schema("letters"), folder) as letters:
+        assert letters.count() == 1
+
+
+PARTS = [
+    "shard/edge_config.json",
+    "shard/wal/open-1",
+    SEGMENT + "segment.json",
+    SEGMENT + "version.info",
+    SEGMENT + "mutable_id_tracker.mappings",
+    SEGMENT + "mutable_id_tracker.versions",
+    SEGMENT + "payload_storage/page_0.dat",
+    SEGMENT + "payload_storage/tracker.dat",
+    SEGMENT + "vector_storage/vectors/chunk_0.mmap",
+    SEGMENT + "vector_storage/vectors/status.dat",
+]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_missing_or_cut_file_of_a_shard_is_damage_and_deletes_nothing(
+    folder: Path, part: str
+) -> None:
+    damaged = file(folder, part)
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    refused(folder)
+    damaged.unlink()
+    refused(folder)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "layout.json",
+        "closed.json",
+        "shard/edge_config.json",
+        "shard/wal/open-1",
+        SEGMENT + "segment.json",
+        SEGMENT + "version.info",
+        SEGMENT + "mutable_id_tracker.mappings",
+    ],
+)
+def test_garbage_in_a_file_of_a_shard_is_damage_and_deletes_nothing(
+    folder: Path, part: str
+) -> None:
+    damaged = file(folder, part)
+    with damaged.open("r+b") as opened:
+        opened.write(
+            random.Random(0).randbytes(damaged.stat().st_size if "wal" not in part else 99)
+        )
+    refused(folder)
+
+
+@pytest.mark.parametrize("part", PARTS[:5])
+def test_garbage_in_what_a_killed_process_left_is_damage(folder: Path, part: str) -> None:
+    file(folder, "closed.json").unlink()
+    damaged = file(folder, part)
+    whole = damaged.read_bytes()
+    with damaged.open("r+b") as opened:
+        opened.write(b"\xff" * min(len(whole), 99))
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError, match=str(folder)):
+            used(folder)
+    damaged.write_bytes(whole)
+    with CaseStore(note_schema(), folder) as store:
+        assert store.count() == len(store.all()) == 30
+
+
+def test_garbage_in_the_stored_cases_is_damage(folder: Path) -> None:
+    file(folder, "closed.json").unlink()
+    with file(folder, SEGMENT + "payload_storage/page_0.dat").open("r+b") as opened:
+        opened.write(random.Random(0).randbytes(20_000))
+    with pytest.raises(StoreDamagedError, match=f"{folder} .*notes"):
+        used(folder)
+
+
+def test_panic_of_the_engine_is_damage(folder: Path) -> None:
+    file(folder, "closed.json").unlink()
+    os.truncate(file(folder, SEGMENT + "vector_storage/vectors/status.dat"), 0)
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError, match=str(folder)):
+            used(folder)
+
+
+@pytest.mark.parametrize("part", ["layout.json", SEGMENT + "segment.json"])
+def test_damaged_collection_can_be_dropped_and_built_again(folder: Path, part: str) -> None:
+    file(folder, part).write_text("{")
+    with CaseStore(note_schema("letters"), folder) as letters:
+        letters.engine.drop("notes")
+        with CaseStore(note_schema(), folder) as store:
+            assert store.count() == 0
+            store.add([note("anew")])
+    with CaseStore(note_schema(), folder) as store:
+        assert store.count() == 1
+
+
+def test_restored_folder_opens_again(folder: Path) -> None:
+    damaged = file(folder, SEGMENT + "mutable_id_tracker.mappings")
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:10])
+    refused(folder)
+    damaged.write_bytes(whole)
+    with CaseStore(note_schema(), folder) as store:
+        assert store.count() == len(store.all()) == 30
+
+
+def test_what_an_interrupted_making_or_removing_left_is_no_collection(folder: Path) -> None:
+    shards = folder / "shards"
+    for ending in ("new", "gone"):
+        (shards / f"notes.{ending}" / "shard" / "wal").mkdir(parents=True)
+    with CaseStore(note_schema(), folder) as store:
+        assert store.count() == 30
+        store.clear()
+        store.add([note("anew")])
+    assert sorted(p.name for p in shards.iterdir()) == ["letters", "notes"]

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import qdrant_edge
+
+from casewright.errors import InputError, StoreError
+from casewright.stores import Case, CaseStore
+from casewright.stores.embedded import open_folder
+from casewright.stores.engine import Engine, NoCollectionError
+from tests.stores.helpers import note, note_schema, number_id
+
+LAYOUT = {"schema": "odd", "quality": {}}
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[Engine]:
+    name, opened = open_folder(tmp_path / "cases", engine="edge")
+    assert name == "edge"
+    yield opened
+    opened.close()
+
+
+def vectors(*rows: list[float]) -> Any:
+    return np.array(rows, dtype=np.float32)
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "Ä é", "x.new", "\\", "a b", "%2e", "a\nb"])
+def test_collection_may_have_any_name(edge: Engine, name: str, tmp_path: Path) -> None:
+    edge.create(name, 2, LAYOUT)
+    edge.upsert(name, [number_id(1)], vectors([1, 2]), [{"metadata": {}, "n": 1}])
+    edge.close()
+    _, again = open_folder(tmp_path / "cases")
+    assert again.layout(name) == LAYOUT
+    assert [p.payload["n"] for p in again.scroll(name, None)] == [1]
+    again.drop(name)
+    assert again.layout(name) is None
+    again.close()
+    assert [p.name for p in (tmp_path / "cases" / "shards").iterdir()] == []
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_vector_that_is_not_finite_is_refused(edge: Engine, bad: float) -> None:
+    edge.create("c", 2, LAYOUT)
+    ids, payloads = [number_id(1), number_id(2)], [{}, {}]
+    with pytest.raises(InputError, match=r"'c' at .* NaN"):
+        edge.upsert("c", ids, vectors([1, 2], [1, bad]), payloads)
+    with pytest.raises(InputError, match="NaN"):
+        edge.search("c", vectors([1, bad])[0], 3, None)
+    assert edge.count("c", None) == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (1, 1), (2, 2), (2,), (0, 2)])
+def test_vectors_of_another_shape_are_refused(edge: Engine, shape: tuple[int, ...]) -> None:
+    edge.create("c", 2, LAYOUT)
+    with pytest.raises(InputError, match="shape"):
+        edge.upsert("c", [number_id(1)], np.ones(shape, dtype=np.float32), [{}])
+    assert edge.count("c", None) == 0
+
+
+def test_id_that_is_no_uuid_is_refused(edge: Engine) -> None:
+    edge.create("c", 2, LAYOUT)
+    for refused in (
+        lambda: edge.upsert("c", ["seventeen"], vectors([1, 2]), [{}]),
+        lambda: edge.get("c", ["seventeen"]),
+        lambda: edge.delete("c", ["seventeen"]),
+    ):
+        with pytest.raises(InputError, match="UUID"):
+            refused()
+
+
+def test_every_call_on_a_collection_that_is_not_there_says_so(edge: Engine) -> None:
+    ids, one = [number_id(1)], vectors([1, 2])
+    assert edge.layout("c") is None
+    edge.drop("c")
+    for call in (
+        lambda: edge.upsert("c", ids, one, [{}]),
+        lambda: edge.search("c", one[0], 1, None),
+        lambda: edge.get("c", ids),
+        lambda: edge.scroll("c", None),
+        lambda: edge.delete("c", ids),
+        lambda: edge.count("c", None),
+    ):
+        with pytest.raises(NoCollectionError, match="'c'"):
+            call()
+
+
+def test_closed_engine_says_so_and_closes_twice(edge: Engine) -> None:
+    edge.create("c", 2, LAYOUT)
+    edge.count("c", None)
+    edge.close()
+    edge.close()
+    for call in (lambda: edge.layout("c"), lambda: edge.count("c", None), lambda: edge.drop("c")):
+        with pytest.raises(StoreError, match="closed"):
+            call()
+
+
+def test_opening_a_folder_and_its_stores_loads_no_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("notes", "letters"):
+        with CaseStore(note_schema(name), tmp_path) as store:
+            store.add([note("q")])
+    loaded: list[str] = []
+
+    class Watched:
+        @staticmethod
+        def load(path: str) -> qdrant_edge.EdgeShard:
+            loaded.append(Path(path).parent.name)
+            return real.load(path)
+
+    real = qdrant_edge.EdgeShard
+    monkeypatch.setattr(qdrant_edge, "EdgeShard", Watched)
+    with (
+        CaseStore(note_schema("notes"), tmp_path) as notes,
+        CaseStore(note_schema("letters"), tmp_path),
+    ):
+        assert loaded == []
+        assert len(notes.search("q")) == len(notes.all()) == 1
+        assert loaded == ["notes"]
+
+
+def test_case_comes_back_exactly_whatever_json_it_holds(tmp_path: Path) -> None:
+    deep: Any = "bottom"
+    for _ in range(200):
+        deep = {"deeper": [deep]}
+    case = Case(
+        {"question": "q", "z": 0.1 + 0.2, "a": 10**30, "m": -(2**64)},
+        {"deep": deep, "tiny": 5e-324, "json": "tags", "": [[], {}]},
+        metadata={"tenant": "é", "large": 2**70, "deep": deep, "many": [1, True, "1", None]},
+    )
+    with CaseStore(note_schema(), tmp_path) as store:
+        store.add([case])
+    with CaseStore(note_schema(), tmp_path) as store:
+        (kept,) = store.all({"large": 2**70})
+        assert json.dumps(kept.to_json()) == json.dumps({**case.to_json(), "created": kept.created})
+        assert store.count({"many": True, "tenant": "é"}) == 1
+        assert store.count({"large": 2**70 + 1}) == 0
+
+
+@pytest.mark.parametrize("k", [10**6, 10**12, 2**62, 2**70])
+def test_more_may_be_asked_for_than_there_is(edge: Engine, k: int) -> None:
+    edge.create("c", 2, LAYOUT)
+    edge.upsert("c", [number_id(1)], vectors([1, 2]), [{}])
+    assert len(edge.search("c", vectors([1, 0])[0], k, None)) == 1
+
+
+def test_threads_that_use_a_collection_while_it_goes_are_told_so(edge: Engine) -> None:
+    """A collection is dropped and made anew under its users; they see it whole or not at all."""
+    done = threading.Event()
+    wrong: list[BaseException] = []
+
+    def use(number: int) -> None:
+        while not done.is_set():
+            try:
+                edge.upsert("c", [number_id(number)], vectors([1, 2]), [{"n": number}])
+                edge.search("c", vectors([1, 2])[0], 10, None)
+                edge.scroll("c", None)
+            except NoCollectionError:
+                pass
+            except BaseException as error:  # noqa: BLE001
+                wrong.append(error)
+                return
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(15):
+        edge.create("c", 2, LAYOUT)
+        done.wait(0.03)
+        edge.drop("c")
+    done.set()
+    for thread in threads:
+        thread.join(20)
+    assert wrong == []
+    assert edge.layout("c") is None
