@@ -50,6 +50,7 @@ format: $(VENV)/.test ## Format the code
 
 bench: $(VENV)/.test ## Print every figure that docs/benchmarks.md quotes
 	$(BIN)/casewright bench planner
+	$(BIN)/casewright bench evidence
 	$(BIN)/casewright bench executor
 	$(BIN)/casewright bench answer
 

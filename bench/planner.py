@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from casewright.planner.fallback import fallback_plan
 from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
 from casewright.planner.request import Planner
-from casewright.serve.session import CASE_PLANNER, SHAPE_PLANNER, make_planner, open_reader
+from casewright.serve.session import CASE_PLANNER, SHAPE_PLANNER, make_planner
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import progress_bar
@@ -38,8 +38,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
 
     A planner that a reader belongs to is trained anew for every fold. Beside it, in the same run:
     the planner without a reader, a reader that was not trained, plans shuffled among their
-    questions, and the fallback plan, which asks one tool the whole question. At last, the planner
-    as it is shipped, on the queries that are kept for measuring only.
+    questions, and the fallback plan, which asks one tool the whole question.
 
     Args:
         domain_name: The domain.
@@ -66,7 +65,8 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     if trained:
         others["without a reader"] = trial.cross_validated(SHAPE_PLANNER)
         others["reader not trained"] = trial.cross_validated("untrained")
-    curves = trial.curve([planner, SHAPE_PLANNER] if trained else [planner]) if curve else []
+    whole = {planner: own, **({SHAPE_PLANNER: others["without a reader"]} if trained else {})}
+    curves = trial.curve(whole) if curve else []
     scores = score_classes(own)
     rows: list[dict[str, Any]] = [dict(as_row(score)) for score in scores]
     rows += [
@@ -74,21 +74,12 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         for name, verdicts in others.items()
     ]
     figures = {
-        **_figures("", own),
+        **planner_figures("", own),
         "plan_ms_p50": float(np.median([v.milliseconds for v in own])),
         "plan_ms_p95": float(np.percentile([v.milliseconds for v in own], 95)),
     }
     for name, verdicts in others.items():
-        figures |= _figures(f"_{name.replace(' ', '_')}", verdicts)
-    if frozen := domain.measuring_queries():
-        verdicts, near = trial.frozen(planner, frozen)
-        rows += [
-            {**as_row(score), "class": f"frozen: {score.name}"} for score in score_classes(verdicts)
-        ]
-        far = [v for v, close in zip(verdicts, near, strict=True) if not close]
-        figures |= _figures("_frozen", verdicts)
-        figures["frozen_with_a_neighbour"] = float(sum(near))
-        figures["tool_accuracy_frozen_without_neighbours"] = _share(far)
+        figures |= planner_figures(f"_{name.replace(' ', '_')}", verdicts)
     for name, size, share, several in curves:
         figures[f"tool_accuracy_{name}_of_{size}_queries"] = share
         figures[f"tool_accuracy_multi_step_{name}_of_{size}_queries"] = several
@@ -146,34 +137,30 @@ class Trial:
                         advance(1)
         return [verdict for _, verdict in sorted(verdicts.items())]
 
-    def curve(self, names: Sequence[str]) -> list[tuple[str, int, float, float]]:
-        """Return (planner, queries, share of one-task tools, of multi-step tools) over sizes."""
-        known = self._others(self.parts[0])
-        random.Random(0).shuffle(known)
-        sizes = [FIRST_SIZE]
-        while sizes[-1] * 2 < len(known):
-            sizes.append(sizes[-1] * 2)
-        found = []
-        with progress_bar("Learning curve", len(sizes) * len(names), show=None) as advance:
-            for size in [*sizes, len(known)]:
-                for name in names:
-                    with self._planner(name, known[:size]) as planner:
-                        verdicts = [self._verdict(planner, self.queries[i]) for i in self.parts[0]]
-                    several = [v for v in verdicts if v.gold == MULTI_STEP]
-                    one = [v for v in verdicts if v.gold != MULTI_STEP]
-                    found.append((name, size, _share(one), _share(several)))
-                    advance(1)
-        return found
+    def curve(self, whole: Mapping[str, list[Verdict]]) -> list[tuple[str, int, float, float]]:
+        """Return (planner, queries, share of one-task tools, of multi-step tools) over sizes.
 
-    def frozen(self, name: str, kept: Queries) -> tuple[list[Verdict], list[bool]]:
-        """Return verdicts on the planner as it is shipped, and which queries have a neighbour."""
-        texts = [query.query for query in (*self.queries, *kept)]
-        groups = similarity_groups(texts, self.encoder)
-        known = set(groups[: len(self.queries)])
-        with plan_store(self.queries, self.encoder) as store:
-            planner = make_planner(name, store, open_reader(self.domain))
-            verdicts = [self._verdict(planner, query) for query in kept]
-        return verdicts, [group in known for group in groups[len(self.queries) :]]
+        Args:
+            whole: The planners, with their verdicts when they know all but their own fold.
+        """
+        part = self.parts[0]
+        known = self._others(part)
+        random.Random(0).shuffle(known)
+        sizes, size = [len(known)], FIRST_SIZE
+        while size < len(known):
+            sizes.insert(-1, size)
+            size *= 2
+        found = []
+        with progress_bar("Learning curve", len(sizes) * len(whole), show=None) as advance:
+            for size in sizes:
+                for name in whole:
+                    with self._planner(name, known[:size]) as planner:
+                        verdicts = [self._verdict(planner, self.queries[i]) for i in part]
+                    found.append((name, size, *_one_and_several(verdicts)))
+                    advance(1)
+        for name, verdicts in whole.items():
+            found.append((name, len(known), *_one_and_several([verdicts[i] for i in part])))
+        return found
 
     def _others(self, part: Sequence[int]) -> list[AnnotatedQuery]:
         held_out = set(part)
@@ -238,17 +225,28 @@ class Fallback:
         return self.plan(request)
 
 
-def _figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
+def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Return the shares that verdicts come to, their names ending in a suffix."""
     return {
-        f"tool_accuracy{suffix}": _share(verdicts),
-        f"tool_accuracy_one_task{suffix}": _share([v for v in verdicts if v.gold != MULTI_STEP]),
-        f"tool_accuracy_multi_step{suffix}": _share([v for v in verdicts if v.gold == MULTI_STEP]),
+        f"tool_accuracy{suffix}": share_right(verdicts),
+        f"tool_accuracy_one_task{suffix}": share_right(
+            [v for v in verdicts if v.gold != MULTI_STEP]
+        ),
+        f"tool_accuracy_multi_step{suffix}": share_right(
+            [v for v in verdicts if v.gold == MULTI_STEP]
+        ),
         f"argument_accuracy{suffix}": float(np.mean([v.arguments for v in verdicts])),
         f"macro_f1{suffix}": score_classes(verdicts)[-1].f1,
     }
 
 
-def _share(verdicts: Sequence[Verdict]) -> float:
+def _one_and_several(verdicts: Sequence[Verdict]) -> tuple[float, float]:
+    several = [v for v in verdicts if v.gold == MULTI_STEP]
+    return share_right([v for v in verdicts if v.gold != MULTI_STEP]), share_right(several)
+
+
+def share_right(verdicts: Sequence[Verdict]) -> float:
+    """Return the share of plans whose tools are right; NaN of none."""
     return float(np.mean([v.tools for v in verdicts])) if verdicts else float("nan")
 
 

@@ -50,7 +50,7 @@ class ReaderSettings:
         seed: Of weights, order and dropout.
     """
 
-    epochs: int = 8
+    epochs: int = 6
     batch: int = 16
     rank: int = 32
     lora_rate: float = 1e-3

@@ -36,6 +36,12 @@ class _Beginning:
     def length(self) -> int:
         return sum(len(ask.steps) for ask in self.asks)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether its last ask was asked before, by the same words: it would find the same."""
+        *before, last = zip(self.asks, (spans for _, spans in self.fed), strict=True)
+        return last in before and last[0].reach == 0
+
 
 class AskReuse:
     """Joins asks to plans.
@@ -92,7 +98,7 @@ class AskReuse:
             best = max((one.score for one in ended), default=-np.inf)
             # Scores only fall: what is behind an ended reading cannot overtake it.
             chosen = [one for one in chosen[:BEAM] if one[0].score > best]
-            live = self._with_literals(reading, chosen)
+            live = [one for one in self._with_literals(reading, chosen) if not one.repeats]
             if not live:
                 break
         ended += live

@@ -104,7 +104,11 @@ def _numbered(step: Step, request: PlanRequest) -> Step:
     def renewed(value: Value) -> Value:
         number = isinstance(value, Literal) and type(value.value) in (int, float)
         text = next(said, None) if number else None
-        return value if text is None else Literal(float(text) if "." in text else int(text))
+        if text is not None:
+            # One that no plan can hold, since it is too large, is none.
+            with suppress(ValueError):
+                return Literal(float(text) if "." in text else int(text))
+        return value
 
     return Step(step.tool, tuple((name, renewed(value)) for name, value in step.arguments))
 

@@ -109,12 +109,12 @@ class Reader:
 
 
 def reader_tokenizer() -> Tokenizer:
-    """Return the encoder's tokenizer, cutting questions that are too long."""
+    """Return the encoder's tokenizer, cutting what is longer: the question, or a huge context."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS, strategy="only_first")
+    tokenizer.enable_truncation(MAX_TOKENS, strategy="longest_first")
     return tokenizer
 
 

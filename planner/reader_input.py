@@ -65,7 +65,7 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Tokenise a question and its context. The tokenizer truncates the question alone."""
+    """Tokenise a question and its context; the tokenizer cuts the longer of them."""
     encoded = tokenizer.encode(question, context_text(context))
     words, first, last = words_of(question), [], []
     spans = [

@@ -59,7 +59,11 @@ class ReaderCard:
 
 
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
-    """Write a trained network: LoRA matrices and heads in half precision, no base weights."""
+    """Write a trained network: LoRA matrices and heads in half precision, no base weights.
+
+    Raises:
+        InputError: The folder cannot be written.
+    """
     import torch
     from safetensors.torch import save_file
 
@@ -68,9 +72,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         for name, tensor in network.state_dict().items()
         if not name.startswith("encoder.") or "lora_" in name
     }
-    folder.mkdir(parents=True, exist_ok=True)
     halves = {name: tensor.to(torch.float16).contiguous() for name, tensor in kept.items()}
-    save_file(halves, folder / WEIGHTS)
     shown = {
         "format": FORMAT,
         "encoder": "all-MiniLM-L6-v2",
@@ -82,7 +84,15 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         "training": card.training,
     }
     text = json.dumps(shown, indent=1, ensure_ascii=False)
-    (folder / CARD).write_text(text + "\n", encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(halves, folder / WEIGHTS)
+        (folder / CARD).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The reader cannot be written to {folder}: {error.strerror}. Give a folder that you "
+            "may write to."
+        ) from error
 
 
 def read_card(folder: Path) -> ReaderCard:
@@ -93,19 +103,23 @@ def read_card(folder: Path) -> ReaderCard:
     """
     try:
         told = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        if told["format"] != FORMAT:
-            raise InputError(
-                f"The reader in {folder} has format {told['format']}; this version reads {FORMAT}. "
-                "Train it anew: casewright finetune reader."
-            )
-        forms = tuple(FormExample(f["plan"], f["ask"], f["question"]) for f in told["forms"])
-        bias = float(told["example_bias"])
-        return ReaderCard(forms, float(told["scale"]), bias, told.get("training", {}))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        (folder / WEIGHTS).stat()
+        found = told["format"]
+        if found == FORMAT:
+            forms = tuple(FormExample(f["plan"], f["ask"], f["question"]) for f in told["forms"])
+            for form in forms:
+                form.read()
+            bias = float(told["example_bias"])
+            return ReaderCard(forms, float(told["scale"]), bias, told.get("training", {}))
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"{folder} holds no reader ({type(error).__name__}: {error}). Give a folder that "
             "casewright finetune reader wrote."
         ) from error
+    raise InputError(
+        f"The reader in {folder} has format {found}; this version reads {FORMAT}. "
+        "Train it anew: casewright finetune reader."
+    )
 
 
 def fingerprint(folder: Path) -> str:
@@ -123,28 +137,31 @@ def load_network(folder: Path) -> ReaderNetwork:
         InputError: The weights do not fit the card.
     """
     import torch
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
     from transformers import AutoModel
 
     from casewright.planner.reader_network import ReaderNetwork
 
     card = read_card(folder)
-    tensors = {name: t.float() for name, t in load_file(folder / WEIGHTS).items()}
     base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
     network = ReaderNetwork(base, len(card.forms)).eval()
-    weights = network.state_dict()
+    # The heads have no weights but those of the file, so that none can be missing there.
+    weights = {n: t for n, t in network.state_dict().items() if n.startswith("encoder.")}
     try:
+        tensors = {name: t.float() for name, t in load_file(folder / WEIGHTS).items()}
         with torch.no_grad():
             for name, down in tensors.items():
                 if name.endswith(_LORA_A):
                     stem = name.removesuffix(_LORA_A)
                     weights[stem + ".weight"] += card.scale * tensors[stem + _LORA_B] @ down
                 elif not name.endswith(_LORA_B):
-                    weights[name].copy_(tensors[name])
-    except (KeyError, RuntimeError) as error:
+                    weights[name] = tensors[name]
+        network.load_state_dict(weights)
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
         raise InputError(
-            f"The weights in {folder} do not fit its {CARD}: {error}. Train the reader anew: "
+            f"The weights in {folder} do not fit its {CARD}: {reason}. Train the reader anew: "
             "casewright finetune reader."
         ) from error
-    network.load_state_dict(weights)
     return network

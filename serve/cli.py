@@ -248,13 +248,21 @@ def bench_planner(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score a planner on annotated queries, by cross-validation in groups and on frozen ones.
+    """Score a planner on annotated queries, by cross-validation in groups.
 
     A planner with a reader is trained anew for every fold: some ten minutes each on two cores.
     """
     from casewright.bench.planner import measure_planner
 
     measure_planner(domain, planner, folds, curve=curve).show(as_json=as_json, plot=plot)
+
+
+@bench.command("frozen")
+def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
+    """Score the planners as they are shipped on queries that are for measuring only."""
+    from casewright.bench.frozen import measure_frozen
+
+    measure_frozen(domain).show(as_json=as_json, plot=None)
 
 
 @bench.command("executor")
