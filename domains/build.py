@@ -72,7 +72,7 @@ def open_built(
             mark.unlink(missing_ok=True)
             for schema, _ in parts.values():
                 engine.drop(schema.name)
-        stores = {part: CaseStore(schema, cases) for part, (schema, _) in parts.items()}
+        stores = {part: _opened(schema, cases, name) for part, (schema, _) in parts.items()}
         if not built:
             for part, (_, make) in parts.items():
                 stores[part].add(make())
@@ -83,14 +83,32 @@ def open_built(
         connections.release(key, engine)
 
 
+def _opened(schema: CaseSchema, cases: Path, name: str) -> CaseStore:
+    """Open a store and read from it, so that damage shows here and not in the middle of a run."""
+    try:
+        store = CaseStore(schema, cases)
+        try:
+            store.count()
+        except BaseException:
+            store.close()
+            raise
+    except StoreDamagedError as error:
+        raise _with_mend(error, name) from error
+    return store
+
+
+def _with_mend(error: StoreDamagedError, name: str) -> StoreDamagedError:
+    return StoreDamagedError(
+        f"{error} For this domain's own stores: casewright domains --build {name}"
+    )
+
+
 def _acquire(cases: Path, name: str, *, anew: bool) -> tuple[str, Engine]:
     try:
         return _acquire_in_turn(cases, name)
     except StoreDamagedError as error:
         if not anew:
-            raise StoreDamagedError(
-                f"{error} For this domain's own stores: casewright domains --build {name}"
-            ) from error
+            raise _with_mend(error, name) from error
         shutil.rmtree(cases)
         return _acquire_in_turn(cases, name)
 

@@ -132,8 +132,20 @@ def test_parcels_are_told_in_the_order_of_time_and_some_are_under_way() -> None:
 
 def test_queries_cover_every_class_and_several_steps() -> None:
     counted = Counter(query.label for query in queries())
-    assert set(counted) == {*CLASSES, "multi_step"}
-    assert min(counted.values()) >= 30
+    assert set(counted) == {*CLASSES, "multi_step", "extra_tool"}
+    assert len(queries()) >= 900
+    assert min(counted.values()) >= 100
+    assert counted["multi_step"] >= 200
+
+
+def test_some_queries_have_tools_added_and_some_have_tools_removed() -> None:
+    taken = [query.record for query in queries()]
+    assert sum(bool(record.tools_extra) for record in taken) >= 100
+    assert sum(bool(record.tools_removed) for record in taken) >= 50
+    assert all(record["source"] for record in records("queries"))
+
+
+def test_no_question_is_annotated_twice() -> None:
     assert len({query.query for query in queries()}) == len(queries())
 
 
