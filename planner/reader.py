@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,14 @@ class Reader:
 
     def preload(self) -> None:
         """Load the network in the background, beside other work."""
-        threading.Thread(target=self._load, daemon=True, name="casewright-reader").start()
+
+        def load() -> None:
+            # What fails here fails again, and is told, at the first use.
+            with suppress(Exception):
+                self._load()
+
+        # No daemon: a process that ends while a session is being made would abort.
+        threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> Reading:
         """Read a question; of one that is too long, the beginning."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,14 @@ class MiniLMEncoder:
 
     def preload(self) -> None:
         """Load the model in the background, beside other work."""
-        threading.Thread(target=self._load, daemon=True, name="casewright-encoder").start()
+
+        def load() -> None:
+            # What fails here fails again, and is told, at the first use.
+            with suppress(Exception):
+                self._load()
+
+        # No daemon: a process that ends while a session is being made would abort.
+        threading.Thread(target=load, name="casewright-encoder").start()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as unit vectors, array (n, 384), in batches of similar length."""
