@@ -146,10 +146,11 @@ class Trial:
         part = self.parts[0]
         known = self._others(part)
         random.Random(0).shuffle(known)
-        sizes, size = [len(known)], FIRST_SIZE
-        while size < len(known):
-            sizes.insert(-1, size)
-            size *= 2
+        sizes = [FIRST_SIZE]
+        while sizes[-1] < len(known):
+            sizes.append(sizes[-1] * 2)
+        # All of them were known in the cross-validation.
+        sizes.pop()
         found = []
         with progress_bar("Learning curve", len(sizes) * len(whole), show=None) as advance:
             for size in sizes:

@@ -1,15 +1,102 @@
+"""The planner's bench, on a toy domain: training for every fold of the shop takes minutes."""
+
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from casewright.domains.shopping.data import records
-from tests.serve.helpers import Done, result, run
+from casewright.bench import frozen
+from casewright.bench import planner as bench
+from casewright.domains import Domain, OpenDomain
+from casewright.errors import InputError
+from casewright.finetune import reader_training
+from casewright.planner import AnnotatedQuery, Reader, plan_store
+from casewright.serve.cli import app
+from casewright.stores import CachedEncoder, Encoder
+from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
+from tests.support.readers import Taught, quick, toy_queries, train
 
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
 Bench = dict[str, Any]
+QUERIES = toy_queries()[::2]
+#: Two that the planner knows, in other letters, and two that are like nothing that it knows.
+FROZEN = [
+    AnnotatedQuery.read({"id": f"frozen {query}", "query": query, "plan": plan, "class": name})
+    for query, plan, name in (
+        ("DO YOU SELL WOOL SOCKS", 's1 = find(query="wool socks")', "find"),
+        ("Good evening everybody", "s1 = no_evidence()", "no_evidence"),
+        ("Hello there!", "s1 = no_evidence()", "no_evidence"),
+        ("Stock any violins", 's1 = find(query="violins")', "find"),
+    )
+]
+#: How the bench trains, but where a test puts something quick in its place.
+TRAINED = bench._trained
+BESIDE = ("fallback plan", "plans shuffled", "without a reader", "reader not trained")
+
+
+@dataclass
+class Toy:
+    """A domain that is measured in seconds.
+
+    Attributes:
+        domain: It.
+        taught: Of every training: the ids to be learned from, and whether it was.
+    """
+
+    domain: Domain
+    taught: list[tuple[list[str], bool]] = field(default_factory=list)
+
+
+def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+    store = plan_store(QUERIES, encoder)
+    return OpenDomain(SHOP, store, {"plans": store})
+
+
+@pytest.fixture(scope="module")
+def toy(
+    taught_reader: Taught, untrained_reader: Reader, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Toy]:
+    """The toy domain in the place of every other; its readers are not trained fold by fold."""
+    made = Toy(Domain("toy", "A toy.", (), open_toy, lambda: QUERIES, reader=taught_reader.folder))
+    encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
+
+    def learned(known: Sequence[AnnotatedQuery], folder: Path, *, fit: bool) -> Reader:
+        made.taught.append(([str(query.record.id) for query in known], fit))
+        return taught_reader.reader if fit else untrained_reader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("casewright.domains.find_domain", lambda name: made.domain)
+        patch.setattr(bench, "default_encoder", lambda: encoder)
+        patch.setattr(bench, "_trained", learned)
+        patch.setattr(frozen, "default_encoder", lambda: encoder)
+        patch.setattr(frozen, "open_reader", lambda domain: taught_reader.reader)
+        patch.setattr(bench, "FIRST_SIZE", 10)
+        yield made
+
+
+def measured(toy: Toy, *arguments: str, bench: str = "planner", **changes: Any) -> Bench:
+    """Run the command and return the object that it prints."""
+    domain, toy.taught = toy.domain, []
+    toy.domain = replace(domain, **changes)
+    folds = ["--folds", "2"] if bench == "planner" else []
+    try:
+        done = CliRunner().invoke(
+            app, ["bench", bench, "--json", *folds, *arguments], catch_exceptions=False
+        )
+    finally:
+        toy.domain = domain
+    assert done.exit_code == 0, done.output
+    found: Bench = json.loads(done.stdout)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -18,14 +105,18 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(home: Path, picture: Path) -> Done:
-    return run(home, "bench", "planner", "--folds", "2", "--json", "--plot", picture)
+def report(toy: Toy, picture: Path) -> Bench:
+    return measured(toy, "--plot", str(picture))
 
 
 @pytest.fixture(scope="module")
-def report(done: Done) -> Bench:
-    measured: Bench = result(done)
-    return measured
+def trainings(toy: Toy, report: Bench) -> list[tuple[list[str], bool]]:
+    """Of the trainings of that report: what was to be learned from, and whether it was."""
+    return list(toy.taught)
+
+
+def rows_of(report: Bench) -> dict[str, Bench]:
+    return {row["class"]: row for row in report["rows"]}
 
 
 def test_planner_bench_prints_one_object_with_its_five_parts(report: Bench) -> None:
@@ -33,42 +124,142 @@ def test_planner_bench_prints_one_object_with_its_five_parts(report: Bench) -> N
     assert report["bench"] == "planner"
     assert report["machine"]["cores"] >= 1
     assert report["settings"]["folds"] == 2
-    assert report["settings"]["queries"] == len(records("queries"))
+    assert report["settings"]["planner"] == "case"
+    assert report["settings"]["queries"] == len(QUERIES)
     assert all(math.isfinite(value) for value in report["figures"].values())
 
 
-def test_controls_lie_below_the_planner(report: Bench) -> None:
-    figures = report["figures"]
-    controls = {name: value for name, value in figures.items() if "control" in name}
-    assert len(controls) == 2
-    assert all(value < figures["tool_accuracy"] / 2 for value in controls.values())
-    rows = {row["class"]: row for row in report["rows"]}
-    for name in ("control: plans shuffled", "control: fallback plan"):
-        assert rows[name]["arguments"] < rows["all"]["arguments"]
-        assert rows[name]["f1"] < rows["all"]["f1"]
+def test_what_a_planner_must_beat_stands_beside_it(report: Bench) -> None:
+    rows, figures = rows_of(report), report["figures"]
+    assert [name for name in rows if ":" in name] == [f"beside: {name}" for name in BESIDE]
+    for name in BESIDE:
+        row = rows[f"beside: {name}"]
+        assert row["count"] == len(QUERIES)
+        own = figures[f"tool_accuracy_{name.replace(' ', '_')}"]
+        assert own == pytest.approx(row["tools"], abs=1e-3)
+        if name != "without a reader":
+            assert row["tools"] < rows["all"]["tools"] / 2
+            assert row["arguments"] < rows["all"]["arguments"]
+            assert row["f1"] < rows["all"]["f1"]
 
 
 def test_rows_are_the_classes_and_count_every_query_once(report: Bench) -> None:
-    rows = {row["class"]: row for row in report["rows"]}
-    classes = {query["class"] for query in records("queries")}
-    assert classes <= set(rows)
-    assert sum(rows[name]["count"] for name in classes) == rows["all"]["count"] == 820
+    rows = rows_of(report)
+    classes = {query.label for query in QUERIES}
+    assert {name for name in rows if ":" not in name} == {*classes, "all"}
+    assert sum(rows[name]["count"] for name in classes) == rows["all"]["count"] == len(QUERIES)
 
 
 def test_figures_agree_with_the_rows(report: Bench) -> None:
-    rows = {row["class"]: row for row in report["rows"]}
-    weighted = sum(
-        row["count"] * row["tools"]
-        for name, row in rows.items()
-        if name != "all" and not name.startswith("control")
-    )
-    assert report["figures"]["tool_accuracy"] == pytest.approx(weighted / 820, abs=1e-3)
-    assert rows["all"]["tools"] == pytest.approx(weighted / 820, abs=1e-3)
-    for row in rows.values():
-        assert row["arguments"] <= row["tools"]
+    rows, figures = rows_of(report), report["figures"]
+    own = [row for name, row in rows.items() if name != "all" and ":" not in name]
+    weighted = sum(row["count"] * row["tools"] for row in own) / len(QUERIES)
+    assert figures["tool_accuracy"] == pytest.approx(weighted, abs=1e-3)
+    assert rows["all"]["tools"] == pytest.approx(weighted, abs=1e-3)
+    assert figures["macro_f1"] == pytest.approx(rows["all"]["f1"], abs=1e-3)
+    several = rows["multi_step"]
+    assert figures["tool_accuracy_multi_step"] == pytest.approx(several["tools"], abs=1e-3)
+    one = weighted * len(QUERIES) - several["count"] * several["tools"]
+    alone = len(QUERIES) - several["count"]
+    assert figures["tool_accuracy_one_task"] == pytest.approx(one / alone, abs=1e-3)
+    assert all(row["arguments"] <= row["tools"] for row in rows.values())
+    assert 0 < figures["plan_ms_p50"] <= figures["plan_ms_p95"]
 
 
-def test_planner_bench_draws_a_png(done: Done, picture: Path) -> None:
-    assert done.returncode == 0
+def test_no_reader_learns_from_the_queries_that_it_is_measured_on(
+    trainings: list[tuple[list[str], bool]],
+) -> None:
+    assert [fit for _, fit in trainings] == [True, True, False, False]
+    everything = {query.record.id for query in QUERIES}
+    assert len(everything) == len(QUERIES)
+    first, second = (set(known) for known, fit in trainings if fit)
+    # Each query is measured in one fold, by a reader of the other's queries.
+    assert first | second == everything
+    assert not first & second
+
+
+def test_planner_bench_draws_a_png(report: Bench, picture: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert picture.stat().st_size > 5000
+
+
+def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy: Toy) -> None:
+    report = measured(toy, bench="frozen", measuring_queries=lambda: FROZEN)
+    rows, figures = report["rows"], report["figures"]
+    found = [(row["planner"], row["class"], row["count"]) for row in rows]
+    classes = [("find", 2), ("no_evidence", 2), ("all", 4)]
+    planners = ("case", "shape", "fallback")
+    assert found == [(planner, *row) for planner in planners for row in classes]
+    assert toy.taught == []
+    assert (figures["queries"], figures["queries_with_a_neighbour"]) == (4, 2)
+    for row in rows[2::3]:
+        own = figures[f"tool_accuracy_{row['planner']}"]
+        assert own == pytest.approx(row["tools"], abs=1e-3)
+        assert 0 <= figures[f"tool_accuracy_{row['planner']}_without_neighbours"] <= 1
+    assert figures["tool_accuracy_case"] > figures["tool_accuracy_fallback"]
+
+
+def test_a_domain_without_frozen_queries_says_so(toy: Toy) -> None:
+    with pytest.raises(InputError, match="no queries for measuring only"):
+        measured(toy, bench="frozen")
+
+
+@pytest.mark.parametrize("planner", ["case", "shape"])
+def test_the_curve_is_of_ever_more_queries(toy: Toy, tmp_path: Path, planner: str) -> None:
+    file = tmp_path / "curve.png"
+    report = measured(toy, "--curve", "--plot", str(file), "--planner", planner)
+    names = [name for name in report["figures"] if name.endswith("_queries")]
+    sizes = sorted({int(name.split("_")[-2]) for name in names})
+    known = sizes[-1]
+    assert sizes == [*(size for size in (10, 20, 40) if size < known), known]
+    assert 20 < known < len(QUERIES)
+    wanted = {planner, "shape"}
+    assert sorted(names) == sorted(
+        f"tool_accuracy_{part}{name}_of_{size}_queries"
+        for part in ("", "multi_step_")
+        for name in wanted
+        for size in sizes
+    )
+    # All but the last, which the cross-validation has already.
+    trained = [len(known) for known, fit in toy.taught if fit][2:]
+    assert trained == ([] if planner == "shape" else sizes[:-1])
+    assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_a_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "FIRST_SIZE", 125)
+    report = measured(toy, "--curve", "--planner", "shape")
+    names = [name for name in report["figures"] if name.endswith("_queries")]
+    assert len(names) == 2
+    assert "125" not in str(names)
+
+
+@pytest.mark.parametrize("changes", [{}, {"reader": None}])
+def test_without_a_reader_nothing_is_trained(toy: Toy, changes: dict[str, Any]) -> None:
+    planner = "case" if changes else "shape"
+    report = measured(toy, "--planner", planner, **changes)
+    beside = [name for name in rows_of(report) if ":" in name]
+    assert beside == ["beside: fallback plan", "beside: plans shuffled"]
+    assert toy.taught == []
+
+
+def test_a_fold_trains_a_reader_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # What the other tests leave out: one training as the bench does it.
+    seen: list[int] = []
+
+    def few(**given: Any) -> Any:
+        return quick(epochs=given.get("epochs", 1))
+
+    def trained(queries: Sequence[AnnotatedQuery], settings: Any) -> Any:
+        seen.append(len(queries))
+        return train(queries, settings)
+
+    monkeypatch.setattr(bench, "_trained", TRAINED)
+    monkeypatch.setattr(reader_training, "ReaderSettings", few)
+    monkeypatch.setattr(reader_training, "train_reader", trained)
+    domain = Domain("toy", "", (), open_toy, lambda: QUERIES, reader=tmp_path)
+    some = QUERIES[:32]
+    encoder = bench.UncachedQuestions(CachedEncoder(HashingEncoder(256), tmp_path))
+    trial = bench.Trial(domain, SHOP, some, [range(4), range(0)], encoder)
+    assert len(trial.cross_validated("untrained")) == 4
+    assert seen == [28, 32]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
 from casewright.planner import (
@@ -12,7 +14,9 @@ from casewright.planner import (
     QuestionRef,
     Step,
     StepRef,
+    is_span,
 )
+from casewright.planner.plan import Value
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True) | st.sampled_from(
     ["question", "context", "true", "false", "s1", "s2", "null"]
@@ -53,3 +57,52 @@ def mutated(draw: st.DrawFn) -> str:
         end = start + draw(st.integers(0, 3))
         text = text[:start] + draw(TOKENS | st.characters() | st.just("")) + text[end:]
     return text
+
+
+#: Questions of ordinary words.
+SENTENCES = st.lists(
+    st.sampled_from(["old", "red", "tent", "wool", "socks", "my", "sell", "Käse", "x-200"]),
+    min_size=1,
+    max_size=8,
+).map(" ".join)
+
+
+@st.composite
+def spans_of(draw: st.DrawFn, question: str) -> str:
+    """Draw adjacent words of a question."""
+    words = question.split()
+    start = draw(st.integers(0, len(words) - 1))
+    return " ".join(words[start : draw(st.integers(start + 1, len(words)))])
+
+
+@st.composite
+def valid_plans(draw: st.DrawFn, question: str) -> Plan:
+    """Draw a plan whose steps refer to earlier ones alone; no two steps have one tool.
+
+    Its literals are words of the question, or anything else.
+    """
+    steps: list[Step] = []
+    for number in range(1, draw(st.integers(1, 7)) + 1):
+        free = LITERALS | st.just(QuestionRef()) | st.builds(ContextRef, NAMES)
+        scalars = free | st.builds(Literal, spans_of(question))
+        if number > 1:
+            fields = st.sampled_from(["item_id", "title"])
+            references = st.builds(StepRef, st.integers(1, number - 1), fields, st.integers(0, 2))
+            scalars = st.one_of(scalars, references, references)
+        lists = st.builds(ListValue, st.lists(scalars, max_size=3).map(tuple))
+        arguments = draw(st.dictionaries(NAMES, scalars | lists, max_size=3))
+        steps.append(Step(f"t{number}", tuple(arguments.items())))
+    return Plan(tuple(steps))
+
+
+def with_spans(plan: Plan, question: str, draw: Callable[..., str], other: str) -> Plan:
+    """Return the plan with words of another question in the place of words of its own."""
+
+    def changed(value: Value) -> Value:
+        if not isinstance(value, Literal) or not isinstance(value.value, str):
+            return value
+        return Literal(draw(spans_of(other))) if is_span(value.value, question) else value
+
+    return Plan(
+        tuple(Step(s.tool, tuple((n, changed(v)) for n, v in s.arguments)) for s in plan.steps)
+    )

@@ -14,7 +14,7 @@ from tests.serve.helpers import Done, new_home, one_line_error, result, run
 from tests.support.readers import toy_queries
 
 #: Training takes long where other work is going on.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 
 def written(file: Path, queries: Sequence[AnnotatedQuery]) -> Path:

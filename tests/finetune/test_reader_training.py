@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from casewright.errors import DependencyError, InputError
+from casewright.finetune.reader_training import ReaderSettings
+from casewright.planner import AnnotatedQuery, CasePlanner, Reader
+from casewright.planner.reader import reader_tokenizer
+from casewright.planner.reader_export import ASK, ENCODE, POINT
+from casewright.planner.reader_input import padded, read_input
+from casewright.planner.reader_weights import CARD, WEIGHTS, load_network, read_card, save_reader
+from casewright.stores.onnx_export import quiet
+from tests.planner.helpers import SHOP
+from tests.support.readers import Taught, quick, toy_queries, train
+
+if TYPE_CHECKING:
+    import torch
+
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
+Tensors = dict[str, "torch.Tensor"]
+#: Queries enough to train on, and few enough to do it several times.
+FEW = toy_queries()[:24]
+
+
+def check_near(found: Any, wanted: Any) -> None:
+    # Pointers of an ask that is not there reach a hundred and more: hence the relative part.
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.fixture
+def broken(taught_reader: Taught, tmp_path: Path) -> Path:
+    """A copy of the reader that this test may break."""
+    return Path(shutil.copytree(taught_reader.folder, tmp_path / "reader"))
+
+
+def share_right(reader: Reader, queries: list[AnnotatedQuery]) -> float:
+    planner = CasePlanner(None, reader)
+    plans = [planner.plan(query.record.request(SHOP)).plan for query in queries]
+    return float(np.mean([p == q.plan for p, q in zip(plans, queries, strict=True)]))
+
+
+def weights_of(queries: list[AnnotatedQuery], settings: ReaderSettings) -> Tensors:
+    network, _ = train(queries, settings)
+    return dict(network.state_dict())
+
+
+def test_a_trained_reader_plans_its_own_queries_far_better_than_an_untrained_one(
+    taught_reader: Taught, untrained_reader: Reader
+) -> None:
+    some = taught_reader.queries[::3]
+    assert share_right(taught_reader.reader, some) > 0.75
+    assert share_right(untrained_reader, some) < 0.35
+
+
+def test_the_card_tells_what_the_reader_was_trained_on(taught_reader: Taught) -> None:
+    card = read_card(taught_reader.folder)
+    assert card == taught_reader.card
+    assert card.training["queries"] == len(taught_reader.queries)
+    assert card.training["forms"] == len(card.forms)
+    assert card.training["seed"] == 0
+    forms = [ask.form for ask in taught_reader.reader.asks]
+    assert len(set(forms)) == len(forms)
+    assert 'find(query="")' in forms
+    assert "no_evidence()" in forms
+
+
+def test_asks_by_a_records_own_tools_are_no_forms(taught_reader: Taught) -> None:
+    assert any(query.record.tools_extra for query in taught_reader.queries)
+    tools = {tool for ask in taught_reader.reader.asks for tool in ask.tools}
+    assert tools == {*SHOP.names}
+
+
+def test_forms_that_occur_once_are_no_forms() -> None:
+    once = AnnotatedQuery.read({"query": "sell and own", "plan": 's1 = find(query="once more")'})
+    _, card = train([*FEW, once], quick(epochs=0))
+    assert "once more" not in str([form.plan for form in card.forms])
+
+
+def test_graphs_give_what_the_network_gives(taught_reader: Taught) -> None:
+    import torch
+
+    reader = taught_reader.reader
+    with quiet():
+        network = load_network(taught_reader.folder)
+    tokenizer = reader_tokenizer()
+    asked = ["hello", "do you sell wool socks? And how heavy is my old tent?", "is it 🙂 " * 90]
+    inputs = [read_input(tokenizer, question, {"page": "home"}) for question in asked]
+    ids, types, mask = padded(inputs)
+    (states,) = reader.run(ENCODE, {"ids": ids, "types": types, "mask": mask})
+    draw = np.random.default_rng(0)
+    before = draw.integers(0, reader.start + 1, (len(asked), 3))
+    covered = draw.random((len(asked), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
+    feed = {"states": states, "mask": mask, "before": before, "covered": covered}
+    decoded, latents, scores = reader.run(ASK, feed)
+    form, slot = np.array([1, 2, reader.unknown]), np.array([0, 1, 3])
+    pointers = reader.run(POINT, {"decoded": decoded, "form": form, "slot": slot, "states": states})
+    with torch.no_grad():
+        own = network.encode(*map(torch.from_numpy, (ids, types, mask)))
+        own_decoded = network.decode(own, *map(torch.from_numpy, (mask, before, covered)))[:, -1]
+        own_latents = network.latents(own_decoded)
+        own_scores = network.scores(own_latents)
+        own_pointers = network.point(
+            own_decoded, torch.from_numpy(form), torch.from_numpy(slot), own
+        )
+    kept = mask.astype(bool)
+    check_near(states[kept], own.numpy()[kept])
+    check_near(latents, own_latents.numpy())
+    check_near(scores, own_scores.numpy())
+    for graph, torchs in zip(pointers, own_pointers, strict=True):
+        check_near(graph[kept], torchs.numpy()[kept])
+    check_near(np.linalg.norm(latents, axis=1), 1)
+
+
+def test_saving_in_half_precision_changes_the_network_little(taught_reader: Taught) -> None:
+    import torch
+
+    saved, trained = load_network(taught_reader.folder), taught_reader.network
+    words = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
+    inputs = (words, torch.zeros_like(words), torch.ones_like(words))
+    start, nothing = torch.tensor([[trained.start]]), torch.zeros((1, 1, words.shape[1]))
+    with torch.no_grad():
+        scores = [
+            network.scores(
+                network.latents(network.decode(network.encode(*inputs), inputs[2], start, nothing))
+            )
+            for network in (saved, trained)
+        ]
+    torch.testing.assert_close(*scores, rtol=0, atol=0.1)
+
+
+def test_a_question_is_read_alike_alone_and_among_others(taught_reader: Taught) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("hello", {}),
+        ("do you sell wool socks? And show me some garden chairs", {"page": "home"}),
+    ]
+    together = taught_reader.reader.read_all(asked)
+    for (question, context), among in zip(asked, together, strict=True):
+        alone = taught_reader.reader.read(question, context)
+        assert alone.input == among.input
+        check_near(alone.next_asks([()]).scores, among.next_asks([()]).scores)
+
+
+def test_equal_seeds_give_equal_weights_and_others_others() -> None:
+    import torch
+
+    first, same, other = (weights_of(FEW, quick(epochs=1, seed=seed)) for seed in (3, 3, 4))
+    assert first.keys() == same.keys()
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    assert not torch.equal(first["prototypes"], other["prototypes"])
+
+
+def test_training_changes_adapters_and_heads_and_leaves_the_encoder(taught_reader: Taught) -> None:
+    import torch
+
+    start, end = (weights_of(FEW, quick(epochs=epochs)) for epochs in (0, 1))
+    changed = {name for name in start if not torch.equal(start[name], end[name])}
+    assert "prototypes" in changed
+    assert any("lora_B" in name for name in changed)
+    assert all("lora_" in name for name in changed if name.startswith("encoder."))
+
+
+def test_a_reader_is_not_written_where_a_file_is(taught_reader: Taught, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    for folder in (tmp_path / "file", tmp_path / "file" / "reader"):
+        with pytest.raises(InputError, match="cannot be written"):
+            save_reader(folder, taught_reader.network, taught_reader.card)
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_the_files_are_safetensors_and_json_and_hold_no_base_weights(
+    taught_reader: Taught,
+) -> None:
+    from safetensors.torch import load_file
+
+    files = {file.name: file for file in taught_reader.folder.iterdir()}
+    assert set(files) == {WEIGHTS, CARD}
+    assert sum(file.stat().st_size for file in files.values()) < 8_000_000
+    tensors = load_file(files[WEIGHTS])
+    assert all("lora_" in name for name in tensors if name.startswith("encoder."))
+    told = json.loads(files[CARD].read_text(encoding="utf-8"))
+    assert told["format"] == 1
+    assert str(Path.home()) not in files[CARD].read_text(encoding="utf-8")
+
+
+def _without(part: str) -> Callable[[Tensors], Tensors]:
+    return lambda tensors: {name: t for name, t in tensors.items() if part not in name}
+
+
+def _cut(part: str) -> Callable[[Tensors], Tensors]:
+    return lambda tensors: {
+        name: t[:1].clone() if part in name else t for name, t in tensors.items()
+    }
+
+
+TAMPERED: dict[str, Callable[[Tensors], Tensors]] = {
+    "no prototypes": _without("prototypes"),
+    "half of the adapters": _without("lora_B"),
+    "no pointers": _without("asked"),
+    "too few prototypes": _cut("prototypes"),
+    "too small an adapter": _cut("lora_A"),
+    "something else besides": lambda tensors: {**tensors, "more": tensors["bias"].clone()},
+    "an adapter of another layer": lambda tensors: {
+        name.replace("layer.5.", "layer.6."): t for name, t in tensors.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_weights_that_do_not_fit_are_a_users_error(broken: Path, name: str) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_file(TAMPERED[name](load_file(broken / WEIGHTS)), broken / WEIGHTS)
+    with pytest.raises(InputError, match=r"do not fit .*finetune reader") as caught:
+        load_network(broken)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"no safetensors", b"\xff" * 64])
+def test_a_file_that_holds_no_weights_is_a_users_error(broken: Path, content: bytes) -> None:
+    (broken / WEIGHTS).write_bytes(content)
+    with pytest.raises(InputError, match="do not fit"):
+        load_network(broken)
+
+
+def test_a_folder_without_a_reader_is_a_users_error(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match=r"holds no reader .*finetune reader"):
+            Reader(folder)
+
+
+@pytest.mark.parametrize("missing", [WEIGHTS, CARD])
+def test_a_folder_that_lacks_a_file_holds_no_reader(broken: Path, missing: str) -> None:
+    (broken / missing).unlink()
+    with pytest.raises(InputError, match="holds no reader"):
+        Reader(broken)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"format": 1}', '{"format": 1, "forms": [{}]}']
+)
+def test_a_card_of_another_form_is_no_reader(broken: Path, text: str) -> None:
+    (broken / CARD).write_text(text)
+    with pytest.raises(InputError, match="holds no reader"):
+        Reader(broken)
+
+
+@pytest.mark.parametrize("form", [{"plan": "no plan"}, {"ask": 7}, {"plan": "s1 = a(x=s1.y)"}])
+def test_a_card_whose_forms_are_none_is_no_reader(broken: Path, form: dict[str, Any]) -> None:
+    told = json.loads((broken / CARD).read_text(encoding="utf-8"))
+    told["forms"][0] |= form
+    (broken / CARD).write_text(json.dumps(told))
+    with pytest.raises(InputError, match="holds no reader"):
+        Reader(broken)
+
+
+@pytest.mark.parametrize("number", [0, 2, "1"])
+def test_a_reader_of_another_format_says_so(broken: Path, number: Any) -> None:
+    told = json.loads((broken / CARD).read_text(encoding="utf-8"))
+    (broken / CARD).write_text(json.dumps({**told, "format": number}))
+    with pytest.raises(InputError, match=rf"^The reader in .* has format {number}; .* reads 1"):
+        Reader(broken)
+
+
+@pytest.mark.parametrize("count", [0, 1, 19])
+def test_too_few_queries_to_train_on_are_counted(count: int) -> None:
+    with pytest.raises(InputError, match=rf"^{count} queries .*at least 20"):
+        train(toy_queries()[:count], quick())
+
+
+def test_queries_of_one_kind_are_too_few_kinds() -> None:
+    one = [query for query in toy_queries() if query.plan.tools == ("find",)]
+    assert len(one) > 20
+    with pytest.raises(InputError, match=rf"^{len(one)} queries with 1 forms"):
+        train(one, quick())
+
+
+def test_training_without_peft_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(DependencyError, match=r"pip install 'casewright\[finetune\]'"):
+        train(FEW, quick())
+
+
+def test_queries_whose_plans_have_no_asks_are_left_out() -> None:
+    broken = AnnotatedQuery.read({"query": "odd", "plan": "s1 = find(query=s2.title)"})
+    _, card = train([*FEW, broken], quick(epochs=0))
+    assert card.training["queries"] == len(FEW)
+
+
+def test_settings_of_every_kind_train_without_numbers_going_astray() -> None:
+    import torch
+
+    extreme = replace(
+        quick(epochs=1), batch=7, smoothing=0.0, contrast=0.0, hidden=1.0, distracted=1.0
+    )
+    weights = weights_of(toy_queries()[90:116], extreme)
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())

@@ -1,0 +1,334 @@
+"""The case planner with a reader, in the small shop of ``helpers``."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.planner import (
+    CasePlanner,
+    Literal,
+    Plan,
+    PlanRequest,
+    PlanResult,
+    QueryRecord,
+    Reader,
+    is_span,
+    parse_plan,
+)
+from casewright.planner.reader_export import ASK, ENCODE, POINT
+from casewright.tools import Toolbox, ToolExample, ToolSpec
+from tests.planner.helpers import SHOP, case_planner, parameter
+from tests.support.readers import Taught, bare, own_tool, toy_queries
+
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
+ASKED = [query.query for query in toy_queries()]
+WORDS = sorted({word for question in ASKED for word in question.split()})
+PAGE = {"product_id": "p1"}
+CONTEXTS = st.sampled_from(
+    [{}, PAGE, {"product_id": None}, {"page": "home"}, {**PAGE, "page": "product", "n": [1]}]
+)
+QUESTIONS = st.one_of(
+    st.text(max_size=60),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=30).map(" ".join),
+    st.builds("{} {}".format, st.sampled_from(ASKED), st.text(max_size=12)),
+)
+#: What people type that is no ordinary sentence.
+ODD = {
+    "8,000 letters": "a" * 8000,
+    "8,000 characters of words": ("how heavy is my old tent " * 320)[:8000],
+    "8,000 characters in one hyphenated word": "a-" * 3999 + "ab",
+    "8,000 emoji": "😀" * 8000,
+    "no words": "?!. ,;" * 50,
+    "one mark": "?",
+    "combining marks alone": "\u0301\u0308",
+    "emoji": "🎁 for 👩‍👩‍👧, is it ⛈️?",
+    "right to left": "هل تبيعون جوارب من الصوف؟ وكم وزن خيمتي القديمة",
+    "directions mixed": "do you sell \u202eskcos loow\u202c or גרביים?",
+    "no spaces": "你们卖羊毛袜吗我的旧帐篷有多重",
+    "lines": "do you\r\nsell\n\n\twool socks",
+    "zero width": "wool\u200bsocks\ufeff",
+    "case that changes length": "İ ﬁnd STRASSE ß",
+    "the tokenizer's own marks": "[SEP] [CLS] [MASK] [PAD] wool socks [UNK]",
+    "a plan": 's1 = find(query="wool socks")',
+}
+BONN = own_tool(
+    *("store_locator", "town", "Finds the nearest shop."),
+    *("where is the nearest shop in Bonn", 's1 = store_locator(town="Bonn")'),
+)
+BOUGHT = own_tool(
+    *("also_bought", "item_id", "What was bought together with a product."),
+    *("what do people buy with this", "s1 = also_bought(item_id=context.product_id)"),
+)
+NAMELESS = {"name": "nameless"}
+EUROS = own_tool(
+    *("in_dollars", "amount", "Converts euros to dollars."),
+    *("how much are 20 euros in dollars", "s1 = in_dollars(amount=20)"),
+)
+
+
+@pytest.fixture(scope="session")
+def planner(taught_reader: Taught) -> CasePlanner:
+    return CasePlanner(None, taught_reader.reader)
+
+
+def planned(planner: CasePlanner, request: PlanRequest) -> PlanResult:
+    result = planner.plan(request)
+    request.validate(result.plan)
+    assert result.plan.steps
+    assert result.planner == "case"
+    assert result.attempts >= 1
+    assert result.milliseconds > 0
+    return result
+
+
+def asked(
+    question: str, *extra: dict[str, Any], context: dict[str, Any] | None = None
+) -> PlanRequest:
+    record = {"query": question, "tools_extra": list(extra), "context": context or {}}
+    return QueryRecord.read(record).request(SHOP)
+
+
+def texts_of(plan: Plan) -> list[str]:
+    values = [value for step in plan.steps for _, value in step.arguments]
+    return [v.value for v in values if isinstance(v, Literal) and isinstance(v.value, str)]
+
+
+@pytest.mark.parametrize(
+    ("question", "context", "plan"),
+    [
+        ("do you sell paper lanterns", {}, 's1 = find(query="paper lanterns")'),
+        ("got any Paper  Lanterns?", {}, 's1 = find(query="Paper  Lanterns")'),
+        (
+            "how heavy is my kayak",
+            {},
+            's1 = own(query="kayak")\ns2 = fact(item_id=s1.item_id, query=question)',
+        ),
+        ("is it foldable", PAGE, "s1 = fact(item_id=context.product_id, query=question)"),
+        ("how do I get a refund", {}, "s1 = desk(query=question)"),
+    ],
+)
+def test_a_new_question_gets_the_asks_of_similar_ones_with_its_own_words(
+    planner: CasePlanner, question: str, context: dict[str, Any], plan: str
+) -> None:
+    result = planned(planner, asked(question, context=context))
+    assert str(result.plan) == plan
+    assert result.fallback == ""
+
+
+def test_any_question_gets_a_valid_plan_with_any_tools_and_context(planner: CasePlanner) -> None:
+    fallbacks = []
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(QUESTIONS, CONTEXTS, st.lists(st.sampled_from([*SHOP.names]), max_size=3, unique=True))
+    @example("what is it", PAGE, ["own", "find", "desk", "fact"])
+    def run(question: str, context: dict[str, Any], removed: list[str]) -> None:
+        toolbox = SHOP.without(*(name for name in removed if name != "no_evidence"))
+        try:
+            request = PlanRequest(question, toolbox, context)
+        except InputError:
+            return
+        result = planned(planner, request)
+        assert not set(result.plan.tools) & set(removed) - {"no_evidence"}
+        assert all(is_span(t, question) or t == question for t in texts_of(result.plan))
+        assert planner.plan(request).plan == result.plan
+        fallbacks.append(bool(result.fallback))
+
+    run()
+    assert fallbacks.count(False) > len(fallbacks) / 2
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("context", [{}, {**PAGE, "page": "x" * 5000}])
+def test_odd_questions_get_a_valid_plan(
+    planner: CasePlanner, name: str, context: dict[str, Any]
+) -> None:
+    request = asked(ODD[name], BONN, BOUGHT, EUROS, context=context)
+    result = planned(planner, request)
+    assert planner.plan(request).plan == result.plan
+
+
+def test_a_context_of_many_fields_leaves_room_for_the_question(planner: CasePlanner) -> None:
+    many = {f"field_{n}": n for n in range(400)}
+    planned(planner, asked("do you sell wool socks", context=many))
+
+
+def test_literals_are_spans_of_the_question(planner: CasePlanner) -> None:
+    found = []
+    for question in [*ASKED[::6], "do you sell Käsehobel", "got any x-200 drill?"]:
+        plan = planned(planner, asked(question)).plan
+        assert all(is_span(text, question) for text in texts_of(plan)), (question, plan)
+        found += texts_of(plan)
+    assert len(found) > 10
+
+
+def test_a_literal_does_not_go_over_a_sentences_end(planner: CasePlanner) -> None:
+    texts = texts_of(planned(planner, asked("do you sell lamps. Wool socks")).plan)
+    assert all("." not in text for text in texts)
+
+
+def test_two_things_that_are_asked_are_planned_with_both(planner: CasePlanner) -> None:
+    request = asked("how wide is this one? And do you sell paper lanterns?", context=PAGE)
+    plan = planned(planner, request).plan
+    assert plan.tools == ("fact", "find")
+    assert texts_of(plan) == ["paper lanterns"]
+
+
+def test_no_ask_is_asked_twice_in_the_same_words(planner: CasePlanner) -> None:
+    requests = [asked(q, BOUGHT, BONN, context=PAGE) for q in [*ASKED[::11], *ODD.values()]]
+    for request in requests:
+        steps = [step for step in planned(planner, request).plan.steps if not [*step.references()]]
+        assert len({str(step) for step in steps if step.tool != "own"}) == len(
+            [step for step in steps if step.tool != "own"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("question", "plan"),
+    [
+        ("where is the nearest shop in Kiel", 's1 = store_locator(town="Kiel")'),
+        ("where is the closest shop in Oslo", 's1 = store_locator(town="Oslo")'),
+    ],
+)
+def test_a_tool_that_no_case_knows_is_planned_with_by_its_example(
+    planner: CasePlanner, question: str, plan: str
+) -> None:
+    result = planned(planner, asked(question, BONN))
+    assert str(result.plan) == plan
+    assert "store_locator" not in planned(planner, asked(question)).plan.tools
+
+
+def test_a_tool_that_no_case_knows_leaves_other_questions_alone(planner: CasePlanner) -> None:
+    for question in ("do you sell wool socks", "how heavy is my old tent", "how do I get a refund"):
+        plan = planned(planner, asked(question)).plan
+        assert planned(planner, asked(question, BONN, BOUGHT)).plan == plan
+
+
+def test_an_examples_tool_is_fed_by_the_page_where_there_is_one(planner: CasePlanner) -> None:
+    question = "what do people buy with this?"
+    plan = planned(planner, asked(question, BOUGHT, context=PAGE)).plan
+    assert str(plan) == "s1 = also_bought(item_id=context.product_id)"
+    for context in ({}, {"product_id": None}, {"page": "home"}):
+        plan = planned(planner, asked(question, BOUGHT, context=context)).plan
+        assert "context." not in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("question", "amount"),
+    [("how much are 250 euros in dollars", "250"), ("how much are 9.50 euros in dollars?", "9.5")],
+)
+def test_the_questions_number_takes_the_place_of_the_examples(
+    planner: CasePlanner, question: str, amount: str
+) -> None:
+    plan = planned(planner, asked(question, EUROS)).plan
+    assert str(plan) == f"s1 = in_dollars(amount={amount})"
+
+
+def test_an_examples_number_stays_where_the_question_has_none(planner: CasePlanner) -> None:
+    plan = planned(planner, asked("how much are some euros in dollars", EUROS)).plan
+    assert str(plan) == "s1 = in_dollars(amount=20)"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [f"how much are {number} euros in dollars" for number in ("9" * 25, "9" * 400, "1" * 5000)],
+)
+def test_a_number_that_no_plan_can_hold_does_no_harm(planner: CasePlanner, question: str) -> None:
+    planned(planner, asked(question, EUROS))
+
+
+def test_a_tool_without_an_example_does_no_harm(planner: CasePlanner) -> None:
+    questions = ("where is the nearest shop in Kiel", "Finds the nearest shop.", "hello there")
+    for question in (*questions, "do you sell wool socks"):
+        for tool in (bare(BONN), bare(EUROS), NAMELESS):
+            assert planned(planner, asked(question, tool)).fallback == ""
+
+
+@pytest.mark.parametrize(
+    "plan",
+    ["not a plan", "s1 = gone()", "s1 = odd(x=s1.a)", "s1 = odd(x=context.gone)", "s1 = odd(y=1)"],
+)
+def test_an_unusable_example_of_a_tool_does_no_harm(planner: CasePlanner, plan: str) -> None:
+    odd = ToolSpec("odd", "", (parameter("x", "literal"),), example=ToolExample("very odd", plan))
+    planned(planner, PlanRequest("very odd", SHOP.with_(odd)))
+    again = planned(planner, PlanRequest("do you sell wool socks", SHOP.with_(odd)))
+    assert again.plan.tools == ("find",)
+
+
+def test_with_nothing_but_no_evidence_the_plan_is_no_evidence(planner: CasePlanner) -> None:
+    for question in ("do you sell wool socks", "hello there", "?", *ODD.values()):
+        request = PlanRequest(question, Toolbox([]), PAGE)
+        assert str(planned(planner, request).plan) == "s1 = no_evidence()"
+
+
+@pytest.mark.parametrize("question", [*ASKED[3:8], ODD["8,000 characters of words"]])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_plan_keeps_to_its_budget_of_steps(
+    planner: CasePlanner, question: str, most: int
+) -> None:
+    request = PlanRequest(question, SHOP, PAGE, max_steps=most)
+    assert len(planned(planner, request).plan.steps) <= most
+
+
+def test_a_tool_that_was_declared_otherwise_since_the_training_does_no_harm(
+    planner: CasePlanner,
+) -> None:
+    changed = ToolSpec("find", "", (parameter("words", "question"),))
+    box = Toolbox([tool for tool in SHOP if tool.name not in ("find", "no_evidence")] + [changed])
+    result = planned(planner, PlanRequest("do you sell wool socks", box))
+    assert 'query="wool socks"' not in str(result.plan) or "find" not in result.plan.tools
+    untitled = ToolSpec("own", "", (parameter("query", "span"),), ("title",))
+    box = Toolbox([tool for tool in SHOP if tool.name not in ("own", "no_evidence")] + [untitled])
+    assert "s1.item_id" not in str(planned(planner, PlanRequest("how heavy is my tent", box)).plan)
+
+
+def test_a_reader_gives_threads_the_plans_that_it_gives_one(taught_reader: Taught) -> None:
+    # Its own reader, not loaded yet: eight threads load it at the same time.
+    reader = Reader(taught_reader.folder, graphs=taught_reader.graphs)
+    planner = CasePlanner(None, reader)
+    requests = [asked(question, BONN, context=PAGE) for question in ASKED[::8]]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda r: planner.plan(r).plan, requests * 2, timeout=90))
+    assert found == [planner.plan(request).plan for request in requests] * 2
+
+
+def test_a_reader_that_is_loaded_in_the_background_plans_alike(
+    planner: CasePlanner, taught_reader: Taught
+) -> None:
+    reader = Reader(taught_reader.folder, graphs=taught_reader.graphs)
+    reader.preload()
+    request = asked("do you sell wool socks")
+    assert CasePlanner(None, reader).plan(request).plan == planner.plan(request).plan
+
+
+def test_graphs_are_made_once_and_kept_where_they_were_asked_for(taught_reader: Taught) -> None:
+    taught_reader.reader.read("hello", {})
+    files = {file.name: file.stat().st_mtime_ns for file in taught_reader.graphs.iterdir()}
+    assert set(files) == {ENCODE, ASK, POINT}
+    Reader(taught_reader.folder, graphs=taught_reader.graphs).read("hello", {})
+    again = {file.name: file.stat().st_mtime_ns for file in taught_reader.graphs.iterdir()}
+    assert files == again
+
+
+def test_plan_cases_are_not_needed_beside_a_reader(planner: CasePlanner) -> None:
+    assert planned(planner, asked("do you sell wool socks")).plan == parse_plan(
+        's1 = find(query="wool socks")'
+    )
+
+
+def test_without_plan_cases_and_reader_there_is_no_case_planner() -> None:
+    with pytest.raises(InputError, match="plan cases or a reader"):
+        CasePlanner(None)
+    assert case_planner().plan(asked("hello there")).plan.tools == ("no_evidence",)
+
+
+def test_the_async_twin_gives_the_same_plan(planner: CasePlanner) -> None:
+    request = asked("do you sell paper lanterns")
+    assert asyncio.run(planner.aplan(request)).plan == planner.plan(request).plan

@@ -1,0 +1,179 @@
+"""A small reader for tests: trained in seconds, on the toy shop of ``tests/planner/helpers``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.finetune.evaluation import plan_class
+from casewright.finetune.reader_training import ReaderSettings, train_reader
+from casewright.planner import AnnotatedQuery, Reader, parse_plan
+from casewright.planner.reader_weights import ReaderCard, save_reader
+
+if TYPE_CHECKING:
+    from casewright.planner.reader_network import ReaderNetwork
+
+THINGS = (
+    *("wool socks", "garden chairs", "red kettle", "old tent", "radio", "head torch"),
+    *("camping stove", "blue curtains", "desk lamp", "bread knife", "yoga mat", "bike pump"),
+    *("winter boots", "chess set"),
+)
+TRAITS = ("heavy", "loud", "bright", "waterproof", "wide", "expensive")
+TOWNS = ("Bonn", "Lyon", "Porto", "Leeds", "Graz", "Turin", "Ghent", "Malmö", "Brno", "Split")
+COLOURED = ("red", "green", "black", "grey", "pink")
+WEATHERS = ("is it going to rain in {}?", "how will the weather be in {}", "is there sun in {}")
+TRAIN_TIMES = ("next train to {} please", "when can I catch a train to {}", "trains to {} today")
+SEARCHES = ("do you sell {}", "I am looking for {}", "show me some {}", "got any {}?")
+OWNED = ("how {1} is my {0}", "is my {0} {1}?", "the {0} I bought, is it {1}")
+PAGES = ("is it {}", "how {} is this one?", "would you call it {}")
+POLICIES = (
+    *("can I return something after a month", "how do I get my money back", "what is a refund"),
+    *("do you accept opened boxes", "how long does a return take", "who pays for returns"),
+    *("can I pay by invoice", "what does shipping cost", "do you deliver abroad"),
+    *("how long is the warranty", "is there a student discount", "when do I get my refund"),
+)
+TALK = ("hello there", "good morning", "thanks a lot", "you are great", "bye now", "who are you")
+
+
+def own_tool(name: str, parameter: str, description: str, query: str, plan: str) -> dict[str, Any]:
+    """Return a record's own tool, as ``tools_extra`` has it."""
+    return {
+        "name": name,
+        "parameters": {parameter: ""},
+        "results": ["evidence"],
+        "description": description,
+        "example": {"query": query, "plan": plan},
+    }
+
+
+WEATHER = own_tool(
+    *("weather_report", "place", "The weather forecast of a town."),
+    *("will it rain in Bonn tomorrow", 's1 = weather_report(place="Bonn")'),
+)
+TRAINS = own_tool(
+    *("train_times", "town", "When trains leave for a town."),
+    *("when does the next train to Lyon leave", 's1 = train_times(town="Lyon")'),
+)
+COLOURS = own_tool(
+    *("other_colours", "item_id", "In which other colours a product comes."),
+    *("does it come in another colour", "s1 = other_colours(item_id=context.product_id)"),
+)
+POINTS = own_tool(
+    *("points_worth", "amount", "What bonus points are worth."),
+    *("what are 300 bonus points worth", "s1 = points_worth(amount=300)"),
+)
+
+
+def bare(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return the tool without its example."""
+    return {name: value for name, value in tool.items() if name != "example"}
+
+
+def _rows() -> Iterator[tuple[str, str, dict[str, Any], list[dict[str, Any]]]]:
+    for n, thing in enumerate(THINGS):
+        trait = TRAITS[n % len(TRAITS)]
+        other = THINGS[(n + 7) % len(THINGS)]
+        searched = f's1 = find(query="{thing}")'
+        owned = f's1 = own(query="{thing}")\ns2 = fact(item_id=s1.item_id, query=question)'
+        fact = "s1 = fact(item_id=context.product_id, query=question)"
+        page = {"product_id": f"p{n}"}
+        distracting = [bare(TRAINS), COLOURS, POINTS, bare(WEATHER)][n % 4]
+        yield SEARCHES[n % 4].format(thing), searched, {}, [distracting]
+        yield SEARCHES[(n + 1) % 4].format(thing), searched, {}, []
+        yield OWNED[n % 3].format(thing, trait), owned, {}, []
+        yield OWNED[(n + 1) % 3].format(thing, trait), owned, {}, []
+        yield PAGES[n % 3].format(trait), fact, page, []
+        for wanted, question in ((thing, PAGES[n % 3]), (other, PAGES[(n + 1) % 3])):
+            both = f"{question.format(trait)} And do you sell {wanted}?"
+            yield both, f'{fact}\ns2 = find(query="{wanted}")', page, []
+    for n, town in enumerate(TOWNS):
+        rain, train = WEATHERS[n % 3].format(town), TRAIN_TIMES[n % 3].format(town)
+        weather = WEATHER if n % 2 else bare(WEATHER)
+        yield rain, f's1 = weather_report(place="{town}")', {}, [weather]
+        yield train, f's1 = train_times(town="{town}")', {}, [TRAINS, WEATHER]
+        if n < 5:
+            page = {"product_id": f"p{n}"}
+            colour = f"do you have this in {COLOURED[n]}"
+            yield colour, "s1 = other_colours(item_id=context.product_id)", page, [COLOURS]
+            worth = f"how much are {n + 2}00 points worth to me"
+            yield worth, f"s1 = points_worth(amount={n + 2}00)", {}, [POINTS, TRAINS]
+    for question in POLICIES:
+        yield question, "s1 = desk(query=question)", {}, []
+    for question in TALK:
+        yield question, "s1 = no_evidence()", {}, []
+
+
+def toy_queries() -> list[AnnotatedQuery]:
+    """Annotated queries of one and two asks, on the page and off it, some with an own tool."""
+    return [
+        AnnotatedQuery.read(
+            {
+                "id": f"t{i}",
+                "query": query,
+                "plan": plan,
+                "class": plan_class(parse_plan(plan)),
+                "context": context,
+                "tools_extra": extra,
+            }
+        )
+        for i, (query, plan, context, extra) in enumerate(_rows())
+    ]
+
+
+def quick(epochs: int = 4, seed: int = 0) -> ReaderSettings:
+    """Return settings that train in seconds."""
+    return ReaderSettings(
+        epochs=epochs,
+        rank=8,
+        lora_rate=3e-3,
+        head_rate=2e-3,
+        distracted=0.3,
+        warm_up=6,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """A trained reader with what it was made of.
+
+    Attributes:
+        queries: What it learned from.
+        network: The network as it was trained.
+        card: What it says of itself.
+        folder: Where it was saved.
+        graphs: Where its ONNX graphs are kept: outside the cache folder.
+        reader: The saved one.
+    """
+
+    queries: list[AnnotatedQuery]
+    network: ReaderNetwork
+    card: ReaderCard
+    folder: Path
+    graphs: Path
+    reader: Reader
+
+
+def train(
+    queries: Sequence[AnnotatedQuery], settings: ReaderSettings
+) -> tuple[ReaderNetwork, ReaderCard]:
+    """Train on one thread: on busy cores, two that wait for each other take ten times as long."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return train_reader(queries, settings, progress=False)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def taught(folder: Path, settings: ReaderSettings | None = None) -> Taught:
+    """Train a reader on the toy queries and save it."""
+    queries = toy_queries()
+    network, card = train(queries, settings or quick())
+    save_reader(folder / "reader", network, card)
+    reader = Reader(folder / "reader", graphs=folder / "graphs")
+    return Taught(queries, network, card, folder / "reader", folder / "graphs", reader)
