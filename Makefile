@@ -49,7 +49,8 @@ format: $(VENV)/.test ## Format the code
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.test ## Print every figure that docs/benchmarks.md quotes
-	$(BIN)/casewright bench planner
+	$(BIN)/casewright bench planner --folds 2 --curve
+	$(BIN)/casewright bench frozen
 	$(BIN)/casewright bench evidence
 	$(BIN)/casewright bench executor
 	$(BIN)/casewright bench answer
