@@ -12,6 +12,9 @@ from typer.exceptions import TyperException
 
 from casewright import __version__
 from casewright.errors import CasewrightError, InputError
+from casewright.serve.bench_commands import bench
+from casewright.serve.finetune_commands import finetune
+from casewright.serve.options import AsJson, ContextText, DomainName, GeneratorName, PlannerName
 
 if TYPE_CHECKING:
     from casewright.serve.session import Session
@@ -24,27 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-bench = typer.Typer(help="Measure, side by side in one run.")
 app.add_typer(bench, name="bench")
-finetune = typer.Typer(help="Train planners on annotated queries.")
 app.add_typer(finetune, name="finetune")
-
-DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
-PlannerName = Annotated[
-    str,
-    typer.Option(
-        help="case, shape (case without its reader), or a chat model as provider:model.",
-        metavar="NAME",
-    ),
-]
-GeneratorName = Annotated[
-    str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
-]
-ContextText = Annotated[
-    str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Plot = Annotated[Path | None, typer.Option(help="Also draw the result into this PNG or SVG file.")]
 
 
 def _version(asked: bool) -> None:
@@ -235,97 +219,6 @@ def domains(
             typer.echo(f'  casewright ask --domain {domain.name} "{question}"')
         for field, values in domain.scopes.items():
             typer.echo(f"  --{field} {' | '.join(values)}")
-
-
-@bench.command("planner")
-def bench_planner(
-    domain: DomainName = "shopping",
-    planner: PlannerName = "case",
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Train on ever more queries too; --plot draws it.")
-    ] = False,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score a planner on annotated queries, by cross-validation in groups.
-
-    A planner with a reader is trained anew for every fold: some ten minutes each on two cores.
-    """
-    from casewright.bench.planner import measure_planner
-
-    measure_planner(domain, planner, folds, curve=curve).show(as_json=as_json, plot=plot)
-
-
-@bench.command("frozen")
-def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
-    """Score the planners as they are shipped on queries that are for measuring only."""
-    from casewright.bench.frozen import measure_frozen
-
-    measure_frozen(domain).show(as_json=as_json, plot=None)
-
-
-@bench.command("executor")
-def bench_executor(
-    dags: Annotated[int, typer.Option(min=1, help="Random plans.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the random plans.")] = 0,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Time random plans against their critical path, and against LangGraph Send waves."""
-    from casewright.bench.executor import measure_executor
-
-    measure_executor(dags, seed).show(as_json=as_json, plot=plot)
-
-
-@bench.command("answer")
-def bench_answer(
-    domain: DomainName = "shopping",
-    queries: Annotated[int, typer.Option(min=1, help="Annotated queries to answer.")] = 200,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Time whole answers, warm in process and from a cold start of the command line."""
-    from casewright.bench.answer import measure_answer
-
-    measure_answer(domain, queries).show(as_json=as_json, plot=plot)
-
-
-@finetune.command("reader")
-def finetune_reader(
-    target: Annotated[Path, typer.Option("--output", help="The folder to write the reader to.")],
-    domain: DomainName = "shopping",
-    source: Annotated[
-        Path | None,
-        typer.Option("--input", help="Annotated queries, JSON Lines; the domain's by default."),
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the queries.")] = 6,
-    seed: Annotated[int, typer.Option(help="Of weights and order.")] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Train the case planner's reader on annotated queries: minutes on two cores."""
-    from casewright.domains import find_domain
-    from casewright.finetune.reader_training import ReaderSettings, train_reader
-    from casewright.planner import read_annotated
-    from casewright.planner.reader_weights import save_reader
-    from casewright.serve.output import print_json, print_table
-
-    queries = find_domain(domain).queries() if source is None else read_annotated(source)
-    network, card = train_reader(queries, ReaderSettings(epochs=epochs, seed=seed))
-    save_reader(target, network, card)
-    told = {"folder": str(target), **card.training}
-    if as_json:
-        print_json(told)
-    else:
-        print_table(["setting", "value"], [[name, str(value)] for name, value in told.items()])
-
-
-@bench.command("evidence")
-def bench_evidence(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
-    """Run the annotated queries' own plans, and count the steps that find nothing."""
-    from casewright.bench.evidence import measure_evidence
-
-    measure_evidence(domain).show(as_json=as_json, plot=None)
 
 
 def main() -> None:

@@ -1,0 +1,25 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
+PlannerName = Annotated[
+    str,
+    typer.Option(
+        help="case, shape (case without its reader), or a chat model as provider:model.",
+        metavar="NAME",
+    ),
+]
+GeneratorName = Annotated[
+    str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
+]
+ContextText = Annotated[
+    str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Plot = Annotated[Path | None, typer.Option(help="Also draw the result into this PNG or SVG file.")]
