@@ -1,13 +1,15 @@
 """What is known: cases, facets, encoders, the case store over Qdrant, and selection."""
 
 from casewright.stores.case import Binary, Case
+from casewright.stores.changes import Change
 from casewright.stores.encoder import Encoder
 from casewright.stores.encoder_cache import CachedEncoder
 from casewright.stores.encoders import as_encoder, default_encoder
 from casewright.stores.facet import Components, Facet, text_facet
 from casewright.stores.hit import Hit, Retained
+from casewright.stores.revise import Revised, revise
 from casewright.stores.schema import CaseSchema
-from casewright.stores.select import Pick, select
+from casewright.stores.select import Pick, Selection, select
 from casewright.stores.store import CaseStore
 
 __all__ = [
@@ -16,14 +18,18 @@ __all__ = [
     "Case",
     "CaseSchema",
     "CaseStore",
+    "Change",
     "Components",
     "Encoder",
     "Facet",
     "Hit",
     "Pick",
     "Retained",
+    "Revised",
+    "Selection",
     "as_encoder",
     "default_encoder",
+    "revise",
     "select",
     "text_facet",
 ]

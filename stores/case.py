@@ -81,6 +81,7 @@ class Case:
             ``provenance`` are read by the store.
         quality: How good the case is, in the range that the schema declares; ``None`` when nobody
             measured it.
+        quality_by: What measured it: a model's name.
         created: ISO 8601 time of creation, UTC.
         id: A UUID. Left empty, the store derives it from tenant, schema, problem and solution.
     """
@@ -90,6 +91,7 @@ class Case:
     result: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     quality: float | None = None
+    quality_by: str = ""
     created: str = ""
     id: str = ""
 
@@ -104,6 +106,7 @@ class Case:
             "result": self.result,
             "metadata": dict(self.metadata),
             "quality": self.quality,
+            "quality_by": self.quality_by,
             "created": self.created,
         }
 
@@ -116,6 +119,7 @@ class Case:
             result=payload.get("result"),
             metadata=payload.get("metadata") or {},
             quality=payload.get("quality"),
+            quality_by=payload.get("quality_by") or "",
             created=payload.get("created") or "",
             id=case_id,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ class _Place:
 
 _lock = threading.Lock()
 _places: dict[str, _Place] = {}
+_numbers = itertools.count()
 
 
 def acquire(
@@ -54,16 +56,17 @@ def acquire(
             f"The engine {engine!r} is named for {resolved}. A folder's may be one of "
             f"{', '.join(ENGINES)}; other places have theirs."
         )
-    if resolved == ":memory:":
-        return "", QdrantEngine.open(resolved)
-    # Who uses another API key, or has less patience, has a connection of its own.
+    # Who uses another API key, or has less patience, has a connection of its own; memory is
+    # nobody else's.
     key = f"{resolved} {timeout} {api_key}" if remote else resolved
     with _lock:
+        if resolved == ":memory:":
+            key = f":memory: {next(_numbers)}"
         place = _places.setdefault(key, _Place())
     with place.lock:
         if place.engine is not None:
             check_engine(resolved, engine, place.name)
-        elif remote:
+        elif remote or resolved == ":memory:":
             place.engine = QdrantEngine.open(resolved, api_key=api_key, timeout=timeout)
         else:
             folder = Path(resolved)
@@ -72,11 +75,15 @@ def acquire(
         return key, place.engine
 
 
+def share(key: str) -> None:
+    """Count one more user of an engine that is open."""
+    place = _places[key]
+    with place.lock:
+        place.users += 1
+
+
 def release(key: str, engine: Engine) -> None:
     """Give an engine back; the last user closes it."""
-    if not key:
-        engine.close()
-        return
     place = _places[key]
     with place.lock:
         if place.engine is not engine:
@@ -84,6 +91,8 @@ def release(key: str, engine: Engine) -> None:
         place.users -= 1
         if place.users == 0:
             place.engine = None
+            if key.startswith(":memory:"):
+                del _places[key]
             engine.close()
 
 

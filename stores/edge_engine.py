@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreError
+from casewright.stores.edge_payload import payload
 from casewright.stores.edge_shard import ShardFolder, uuids
-from casewright.stores.engine import NoCollectionError, Point, Where
+from casewright.stores.engine import NoCollectionError, Point, Ranked, Where
 from casewright.stores.folder import usable
-from casewright.stores.where import edge_filter, tags
+from casewright.stores.where import edge_filter
 
 if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
@@ -38,6 +38,7 @@ class EdgeEngine:
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
         self._folder = folder
         self._folder_lock = folder_lock
+        self.writing = threading.RLock()
         self._lock = threading.Condition()
         self._users = 0
         self._shards: dict[str, EdgeShard] = {}
@@ -75,7 +76,7 @@ class EdgeEngine:
         rows = self._usable(collection, vectors, (len(ids),))
         with self._using(collection, reading=False) as (shard, _):
             points = [
-                EdgePoint(i, row, {"json": json.dumps(p, ensure_ascii=False), "tags": tags(p)})
+                EdgePoint(i, row, payload(p))
                 for i, row, p in zip(uuids(ids), rows, payloads, strict=True)
             ]
             shard.update(UpdateOperation.upsert_points(points))
@@ -105,10 +106,32 @@ class EdgeEngine:
                 for found in shard.query(request)
             ]
 
-    def get(self, collection: str, ids: Sequence[str]) -> list[Point]:
+    def rank(
+        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+    ) -> list[list[Ranked]]:
+        """Search for several vectors in one pass; see ``Engine``."""
+        from qdrant_edge import Query, QueryBatchRequest, QueryRequest, SearchParams
+
+        asked = self._usable(collection, vectors, (len(vectors),)).tolist()
+        selected, exact = edge_filter(where), SearchParams(exact=True)
+        with self._using(collection) as (shard, _):
+            requests = [
+                QueryRequest(
+                    query=Query.Nearest(one), limit=min(limit, LIMIT), filter=selected, params=exact
+                )
+                for one in asked
+            ]
+            answers = shard.query_batch(QueryBatchRequest(requests))
+            return [[(str(found.id), found.score) for found in one] for one in answers]
+
+    def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points that exist; see ``Engine``."""
         with self._using(collection) as (shard, disk):
-            return [disk.point(found) for found in shard.retrieve(uuids(ids), True, False)]
+            found = shard.retrieve(uuids(ids), True, vectors)
+            return [
+                disk.point(one, vector=np.asarray(one.vector, np.float32) if vectors else None)
+                for one in found
+            ]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return every point that matches; see ``Engine``."""

@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 class Encoder(Protocol):
     """Turns texts into vectors.
 
+    An encoder may have more, which ``text_facet`` then uses for queries that are compared with
+    another kind of text: ``embed_queries(texts)``, where the model embeds queries apart, and
+    ``cue``, a text that it wants before a query.
+
     Attributes:
         name: Identifies model and version; vectors of equal names are comparable. Part of the
             fingerprint of a schema and of the disk cache's key.

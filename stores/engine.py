@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,8 +12,11 @@ from numpy.typing import NDArray
 
 from casewright.errors import StoreError
 
-#: A metadata field to the value, or the values, that a case must have there.
-Where = Mapping[str, "str | int | bool | Sequence[str | int]"]
+#: A metadata field to what a case must have there: a value, one of several, or a range of numbers
+#: as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` keeps those that have none of the value or values.
+Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
+#: The id of a point, and its score.
+Ranked = tuple[str, float]
 
 
 class NoCollectionError(StoreError):
@@ -21,7 +25,7 @@ class NoCollectionError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A stored case as the engine knows it: id, payload, and for searches score and vector."""
+    """A stored case as the engine knows it: id, payload, and where asked for score and vector."""
 
     id: str
     payload: Mapping[str, Any]
@@ -35,6 +39,13 @@ class Engine(Protocol):
     Implementations are thread-safe and raise ``StoreError`` and its kinds only;
     ``NoCollectionError`` from every call that needs a collection which is not there.
     """
+
+    @property
+    def writing(self) -> AbstractContextManager[Any]:
+        """A lock for whoever writes what depends on what they have read.
+
+        It keeps the threads of this process apart, not the users of a server.
+        """
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return what ``create`` was given, or ``None`` where there is no such collection.
@@ -60,8 +71,13 @@ class Engine(Protocol):
     ) -> list[Point]:
         """Return the points of the highest dot product, best first, with vector and payload."""
 
-    def get(self, collection: str, ids: Sequence[str]) -> list[Point]:
-        """Return those of the points that exist, in any order."""
+    def rank(
+        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+    ) -> list[list[Ranked]]:
+        """Search for m vectors, array (m, dimension), in one pass: ids and scores only."""
+
+    def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
+        """Return those of the points that exist, in any order; with their vectors if asked to."""
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return all points that match, in any order."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import InputError
+from casewright.errors import CasewrightError, FacetError, InputError, told
 from casewright.stores.case import Binary, check_text
 from casewright.stores.encoder import Encoder
 
@@ -25,16 +25,19 @@ class Facet:
 
     Attributes:
         name: The facet's name; scores and weights go by it.
-        components: The problem components that it reads. A case that lacks one of them has no
-            part in this facet: its vector is zeros and it scores 0.
+        components: The problem components that it reads, of any modality. A case that lacks one of
+            them, unless it is optional, has no part in this facet: its vector is zeros and it
+            scores 0.
         dimension: Length of its vectors.
-        embed_case: L_j for stored cases: n components in, array (n, dimension) out; the store
+        embed_case: L_j for stored cases: n problems in, array (n, dimension) out; the store
             scales each row to unit length.
         embed_query: L_j for queries; differs from ``embed_case`` where a cue makes an
             inter-embedding (CBR-RAG's g).
         describe: T_j, the components as text for a prompt.
         model: Identifies what embeds; a collection is opened only with the one that built it.
         weight: Weight when a search names none, at least 0.
+        optional: Those of the components that a problem may lack; a facet over several
+            (MCBR-RAG, footnote 6) then embeds what is there.
     """
 
     name: str
@@ -45,25 +48,41 @@ class Facet:
     describe: Callable[[Components], str]
     model: str = ""
     weight: float = 1.0
+    optional: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.components or set(self.components) <= set(self.optional):
+            raise InputError(
+                f"Facet {self.name!r} reads the components {list(self.components)}, of which "
+                f"{list(self.optional)} are optional. It needs at least one that is not."
+            )
 
     def reads(self, problem: Components) -> bool:
-        """Say whether the problem has every component that this facet reads, none of them empty."""
-        read = (problem.get(name) for name in self.components)
-        # An array compares to a text by its elements, so the type is asked first.
-        return all(part is not None and not (isinstance(part, str) and not part) for part in read)
+        """Say whether the problem has every component that this facet needs, none of them empty."""
+        return all(_there(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
         """Embed problems as unit vectors, array (n, dimension); absent components as zeros.
 
         Raises:
-            InputError: The embedding is no array of the declared shape, or is not finite.
+            FacetError: A problem cannot be embedded, or its embedding is not finite.
+            InputError: The embedding is no array of the declared shape.
         """
         out = np.zeros((len(problems), self.dimension), dtype=np.float32)
         present = [row for row, problem in enumerate(problems) if self.reads(problem)]
         if not present:
             return out
         embed = self.embed_query if query else self.embed_case
-        answer = embed([problems[row] for row in present])
+        read = [problems[row] for row in present]
+        try:
+            answer = embed(read)
+        except Exception as error:  # noqa: BLE001
+            at, first = _culprit(embed, read, error)
+            raise FacetError(
+                f"Facet {self.name!r} cannot embed {dict(read[at])!r:.200}: {_reason(first)}",
+                self.name,
+                present[at],
+            ) from first
         try:
             # What is too large for a float32 becomes infinity, and is refused below.
             with np.errstate(over="ignore"):
@@ -79,10 +98,12 @@ class Facet:
                 f"{made.shape}; expected {(len(present), self.dimension)}. One row a problem."
             )
         if not np.isfinite(made).all():
-            row = int(np.flatnonzero(~np.isfinite(made).all(axis=1))[0])
-            raise InputError(
-                f"Facet {self.name!r} embedded {dict(problems[present[row]])!r:.200} with NaN or "
-                "infinity. Its embedding must be finite."
+            at = int(np.flatnonzero(~np.isfinite(made).all(axis=1))[0])
+            raise FacetError(
+                f"Facet {self.name!r} embedded {dict(read[at])!r:.200} with NaN or infinity. "
+                "Its embedding must be finite.",
+                self.name,
+                present[at],
             )
         # The square of a float32 may be too large, or too small, for another one.
         exact = made.astype(np.float64)
@@ -106,7 +127,8 @@ def text_facet(
     components: Sequence[str] = (),
     *,
     weight: float = 1.0,
-    cue: str = "",
+    inter: bool = True,
+    cue: str | None = None,
     describe: Callable[[Components], str] | None = None,
 ) -> Facet:
     """Build a facet that compares components by the embedding of their text.
@@ -116,29 +138,59 @@ def text_facet(
         encoder: Turns texts into vectors.
         components: The components it reads; their texts are joined by new lines.
         weight: Default weight.
-        cue: Text put before a query, and not before a case (CBR-RAG's g, section 4.2).
+        inter: A query is another kind of text than what it is compared with, such as a question
+            and a passage: it is embedded as the encoder embeds queries, with the encoder's cue
+            (CBR-RAG's g, section 4.2). ``False`` embeds both alike (f), as for two questions.
+        cue: Text put before a query in place of the encoder's own.
         describe: Another text form of the components than the joined one.
     """
     read = tuple(components) or (name,)
+    before = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
+    embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
 
     def text(problem: Components) -> str:
         if describe is not None:
             return describe(problem)
         return "\n".join(component_text(problem[component]) for component in read)
 
-    def embed(problems: Sequence[Components], before: str = "") -> Vectors:
-        texts = [before + text(problem) for problem in problems]
-        for made in texts:
-            check_text(made)
-        return encoder.embed(texts)
+    def texts(problems: Sequence[Components], cue: str = "") -> list[str]:
+        made = [cue + text(problem) for problem in problems]
+        for one in made:
+            check_text(one)
+        return made
 
     return Facet(
         name=name,
         components=read,
         dimension=encoder.dimension,
-        embed_case=embed,
-        embed_query=lambda problems: embed(problems, cue),
+        embed_case=lambda problems: encoder.embed(texts(problems)),
+        embed_query=lambda problems: embed_queries(texts(problems, before)),
         describe=text,
         model=encoder.name,
         weight=weight,
     )
+
+
+def _there(part: Any) -> bool:
+    # An array compares to a text by its elements, so the type is asked first.
+    return part is not None and not (isinstance(part, str) and not part)
+
+
+def _culprit(
+    embed: Embed, problems: Sequence[Components], error: Exception
+) -> tuple[int, Exception]:
+    """Return the first problem that fails by itself, and how; found by halving."""
+    start, end = 0, len(problems)
+    while end - start > 1:
+        middle = (start + end) // 2
+        try:
+            embed(problems[start:middle])
+        except Exception as first:  # noqa: BLE001
+            end, error = middle, first
+        else:
+            start = middle
+    return start, error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, CasewrightError) else f"{told(error)}."

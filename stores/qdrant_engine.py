@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreError, StoreUnavailableError
-from casewright.stores.engine import NoCollectionError, Point, Where
+from casewright.stores.engine import NoCollectionError, Point, Ranked, Where
 from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class QdrantEngine:
         self._lock: AbstractContextManager[Any] = (
             threading.RLock() if self._local else nullcontext()
         )
+        self.writing = threading.RLock()
         self._folder_lock = folder_lock
         self._layouts: dict[str, Mapping[str, Any]] = {}
 
@@ -145,10 +146,39 @@ class QdrantEngine:
             for p in found.points
         ]
 
-    def get(self, collection: str, ids: Sequence[str]) -> list[Point]:
+    def rank(
+        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+    ) -> list[list[Ranked]]:
+        """Search for several vectors in one request; see ``Engine``."""
+        from qdrant_client import models
+
+        requests = [
+            models.QueryRequest(
+                query=vector.tolist(),
+                limit=limit,
+                filter=qdrant_filter(where),
+                params=None if self._local else models.SearchParams(exact=True),
+            )
+            for vector in vectors
+        ]
+        answers = self._call(lambda client: client.query_batch_points(collection, requests))
+        return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
+
+    def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points that exist; see ``Engine``."""
-        found = self._call(lambda client: client.retrieve(collection, list(ids), with_payload=True))
-        return [Point(str(record.id), record.payload or {}) for record in found]
+        found = self._call(
+            lambda client: client.retrieve(
+                collection, list(ids), with_payload=True, with_vectors=vectors
+            )
+        )
+        return [
+            Point(
+                str(record.id),
+                record.payload or {},
+                vector=np.asarray(record.vector, dtype=np.float32) if vectors else None,
+            )
+            for record in found
+        ]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return every point that matches; see ``Engine``."""

@@ -20,8 +20,8 @@ import numpy as np
 from casewright.errors import InputError
 
 
-def finite(quality: Any, quality_range: tuple[float, float]) -> float | None:
-    """Return a case's quality as a plain number, or ``None``.
+def in_range(quality: Any, quality_range: tuple[float, float]) -> float | None:
+    """Return a case's quality as a plain number inside the range, or ``None``.
 
     Raises:
         InputError: It is no number, NaN or infinite.
@@ -33,13 +33,13 @@ def finite(quality: Any, quality_range: tuple[float, float]) -> float | None:
         number = float(quality) if isinstance(quality, Real) else math.nan
     except OverflowError:
         number = math.inf
+    low, high = quality_range
     if not math.isfinite(number):
-        low, high = quality_range
         raise InputError(
             f"A case has quality {quality!r}. Give a finite number from {low} to {high}, or None "
             "when nobody measured it."
         )
-    return number
+    return min(max(number, low), high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,28 @@ from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.facet import Components, Facet, component_text
 
+#: Of what is stored beside the vectors; raised when stores written before cannot be read as now.
+FORMAT = 2
+
 
 def solution_text(case: Case) -> str:
     """Return the solution as text: what a prompt shows of a case as support only."""
     return component_text(case.solution)
 
 
-def full_text(case: Case) -> str:
-    """Return components, solution and result as text: the full case (CBR-RAG, equation 4b)."""
-    lines = [f"{name}: {component_text(value)}" for name, value in case.problem.items()]
+def full_text(case: Case, facets: Sequence[Facet] = ()) -> str:
+    """Return components, solution and result as text: the full case (CBR-RAG, equation 4b).
+
+    Args:
+        case: The case.
+        facets: Those that describe components which are no text (MCBR-RAG's T_j).
+    """
+    read = {facet.components: facet.describe for facet in facets}
+    lines = []
+    for name, value in case.problem.items():
+        describe = None if isinstance(value, str) else read.get((name,))
+        told = component_text(value) if describe is None else describe({name: value})
+        lines.append(f"{name}: {told}")
     lines.append(f"solution: {component_text(case.solution)}")
     if case.result is not None:
         lines.append(f"result: {component_text(case.result)}")
@@ -38,9 +52,11 @@ class CaseSchema:
         facets: How cases are compared; at least one.
         quality_range: Lowest and highest quality; what lies outside is clamped.
         support: A case as text, its support only.
-        full: A case as text, whole.
+        full: A case as text, whole; by default components that are no text are described by the
+            facet that reads them.
         verify: Revise: called with a case before it is retained; returns ``None`` when it may be,
             else the reason why not.
+        tenanted: Its cases belong to tenants: a store of it is opened for one.
         near: A problem whose similarity to a stored one reaches this is a near-duplicate, where
             the solution is the same too.
     """
@@ -52,6 +68,7 @@ class CaseSchema:
     full: Callable[[Case], str] = full_text
     verify: Callable[[Case], str | None] | None = None
     near: float = 0.98
+    tenanted: bool = False
     _slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +90,8 @@ class CaseSchema:
                 f"Schema {self.name!r} has quality_range ({low}, {high}). Give two finite numbers, "
                 "the lower first."
             )
+        if self.full is full_text:
+            object.__setattr__(self, "full", partial(full_text, facets=self.facets))
         start, slices = 0, {}
         for facet in self.facets:
             slices[facet.name] = slice(start, start + facet.dimension)
@@ -121,6 +140,7 @@ class CaseSchema:
     def layout(self) -> dict[str, Any]:
         """Return what a collection must agree on with the schema it is opened with."""
         return {
+            "format": FORMAT,
             "schema": self.name,
             "quality_range": list(self.quality_range),
             "facets": [

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.stores.hit import DECIMALS, Hit
+from casewright.stores.hit import Hit
+from casewright.stores.mmr import mmr
 from casewright.stores.schema import CaseSchema
 
 
@@ -27,6 +28,28 @@ class Pick:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was selected from a store.
+
+    Attributes:
+        picks: In the order in which they were picked.
+        certified: Whether they are proved to be the picks of a selection over all cases.
+        candidates: How many cases were looked at.
+        searches: How many searches it took, those for the proof included.
+    """
+
+    picks: Sequence[Pick]
+    certified: bool
+    candidates: int
+    searches: int
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The selected hits."""
+        return [pick.hit for pick in self.picks]
+
+
 def select(
     hits: Sequence[Hit],
     k: int,
@@ -35,7 +58,7 @@ def select(
     lambda_d: float = 0.75,
     weights: Mapping[str, float] | None = None,
 ) -> list[Pick]:
-    """Pick k of the hits, each relevant and unlike those before it, in time O(k * n).
+    """Pick k of the hits, each relevant and unlike those before it.
 
     Args:
         hits: Candidates of one search, scores with the quality bias of their ``lambda_b``.
@@ -44,26 +67,27 @@ def select(
         lambda_d: Share of the relevance, from 0 (nothing but diversity) to 1 (no diversity).
         weights: The weights of the search; redundancy uses the same, without the quality number.
 
+    Returns:
+        Picks in their order; equal values are told apart by score, then id.
+
     Raises:
         InputError: ``lambda_d`` lies outside 0 to 1, or ``k`` below 0.
     """
-    if not 0 <= lambda_d <= 1 or k < 0:
-        raise InputError(f"k={k}, lambda_d={lambda_d}: k is at least 0, lambda_d from 0 to 1.")
+    check_selection(k, lambda_d)
     if not hits:
         return []
-    roots = np.sqrt(schema.weights(weights))
-    vectors = np.stack([hit.vector for hit in hits]).astype(np.float64)
-    for facet, root in zip(schema.facets, roots, strict=True):
-        vectors[:, schema.slices[facet.name]] *= root
+    vectors = np.stack([hit.vector for hit in hits])
+    # The root on both sides of a dot product is the weight.
+    roots = np.sqrt(schema.weights(weights)).astype(np.float32)
+    if len(roots) > 1:
+        for facet, root in zip(schema.facets, roots, strict=True):
+            vectors[:, schema.slices[facet.name]] *= root
     scores = np.array([hit.score for hit in hits])
-    redundancy = np.zeros(len(hits))
-    left = list(range(len(hits)))
-    picks: list[Pick] = []
-    while left and len(picks) < k:
-        values = lambda_d * scores - (1 - lambda_d) * redundancy
-        best = min(left, key=lambda i: (-round(float(values[i]), DECIMALS), hits[i].case.id))
-        picks.append(Pick(hits[best], float(redundancy[best]), float(values[best])))
-        left.remove(best)
-        near = vectors @ vectors[best]
-        redundancy = near if len(picks) == 1 else np.maximum(redundancy, near)
-    return picks
+    made = mmr(vectors, scores, [hit.case.id for hit in hits], k, lambda_d)
+    return [Pick(hits[one.row], one.redundancy, one.value) for one in made]
+
+
+def check_selection(k: int, lambda_d: float) -> None:
+    """Raise ``InputError`` for settings that nothing can be selected by."""
+    if not 0 <= lambda_d <= 1 or k < 0:
+        raise InputError(f"k={k}, lambda_d={lambda_d}: k is at least 0, lambda_d from 0 to 1.")

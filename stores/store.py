@@ -1,31 +1,40 @@
-"""The case store: add, get, search, retain, delete, count over a vector engine."""
+"""The case store: add, get, search, select, retain, update, delete over a vector engine."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import InputError, StoreError
+from casewright.errors import FacetError, InputError, StoreError
 from casewright.stores import connections
+from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now
+from casewright.stores.certificate import bound_vectors, rivals
+from casewright.stores.changes import Change, changed
 from casewright.stores.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.facet import Components
 from casewright.stores.hit import DECIMALS, Hit, Retained
 from casewright.stores.layout import layout_of, scale_of
 from casewright.stores.progress import progress_bar
-from casewright.stores.quality import QualityScale, finite
+from casewright.stores.quality import QualityScale, in_range
+from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
+from casewright.stores.select import Selection, check_selection, select
+from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
 
 #: Cases that are encoded together and written together.
 BATCH = 256
+#: Candidates of a selection at first, and the most that a proof may ask for.
+CANDIDATES, MOST = 20, 1000
 
 
 class CaseStore:
@@ -37,6 +46,8 @@ class CaseStore:
     Args:
         schema: What the cases have in common.
         location: ``":memory:"``, a folder, or the URL of a Qdrant server or cluster.
+        tenant: Whose cases this store is about: it writes and sees no others. ``None`` is for
+            cases that belong to nobody, and for whoever may see all.
         api_key: For a server that asks for one.
         lock_seconds: How long to wait for a folder that another process holds.
         timeout: Seconds for one request to a server.
@@ -45,7 +56,8 @@ class CaseStore:
             is there is opened by what wrote it.
 
     Raises:
-        InputError: The location is neither of these, or was written by another engine.
+        InputError: The location is neither of these, or was written by another engine; or the
+            schema asks for a tenant, and there is none.
         DependencyError: The engine that wrote the folder is not installed.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
@@ -58,6 +70,7 @@ class CaseStore:
         schema: CaseSchema,
         location: str | Path = ":memory:",
         *,
+        tenant: str | None = None,
         api_key: str | None = None,
         lock_seconds: float = 0.0,
         timeout: int = 10,
@@ -65,6 +78,7 @@ class CaseStore:
     ) -> None:
         self.schema = schema
         self.location = str(location)
+        self.tenant = owner(tenant, schema)
         self._lock = threading.Lock()
         self._closed = False
         self._key, self._engine = connections.acquire(
@@ -76,52 +90,66 @@ class CaseStore:
             self.close()
             raise
 
-    def add(self, cases: Iterable[Case], *, progress: bool | None = None) -> list[str]:
-        """Write cases, replacing those of the same id, and return their ids.
+    def for_tenant(self, tenant: str) -> CaseStore:
+        """Return a store of the same cases that writes and sees those of one tenant only.
+
+        It is cheap, and shares what this one has open: close this one after it.
+        """
+        bound = object.__new__(type(self))
+        bound.__dict__ |= self.__dict__
+        bound.tenant = owner(tenant, self.schema)
+        bound._lock = threading.Lock()
+        with self._lock:
+            self.engine  # noqa: B018 - it is open, or this raises
+            connections.share(self._key)
+        return bound
+
+    def add(
+        self,
+        cases: Iterable[Case],
+        *,
+        progress: bool | None = None,
+        on_error: Callable[[Case, FacetError], None] | None = None,
+    ) -> list[str]:
+        """Write cases, replacing those of the same id, and return the ids of those written.
 
         Cases are encoded and written in batches. When it raises, the batches before the one that
-        failed are stored.
+        failed are stored; adding all of them again stores each once.
 
         Args:
             cases: What to write.
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work.
+            on_error: Called for every case that a facet cannot embed, which is then left out.
+                Without it, the first such case ends the whole.
 
         Raises:
-            InputError: A case is not JSON-plain, or its quality or embedding is not finite.
+            InputError: A case is not JSON-plain, its quality is not finite, or it is another
+                tenant's.
+            FacetError: A case cannot be embedded, and there is no ``on_error``.
         """
         complete = [self._completed(case) for case in cases]
+        self._check_free(complete)
         scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
+        written: list[str] = []
         with progress_bar(label, len(complete), show=progress) as advance:
             for start in range(0, len(complete), BATCH):
-                batch = complete[start : start + BATCH]
-                facets = self.schema.vectors([case.problem for case in batch])
+                batch, facets = self._embedded(complete[start : start + BATCH], on_error)
                 # Not before the first batch is encoded: where that fails, no collection is made.
                 scale = scale or self._scale(fresh=True) or self._create(complete)
-                quality = np.array([[scale.stored(case.quality)] for case in batch])
-                self.engine.upsert(
-                    self.schema.name,
-                    [case.id for case in batch],
-                    np.concatenate([facets, quality], axis=1).astype(np.float32),
-                    [case.to_json() for case in batch],
-                )
-                advance(len(batch))
-        return [case.id for case in complete]
+                self._write(batch, facets, scale)
+                written += [case.id for case in batch]
+                advance(len(complete[start : start + BATCH]))
+        return written
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
         """Return the cases of these ids, in their order; unknown ids are left out."""
-        wanted = _uuids(ids)
-        try:
-            points = self.engine.get(self.schema.name, wanted) if wanted else []
-        except NoCollectionError:
-            return []
-        found = {point.id: point for point in points}
-        return [_case(found[i]) for i in wanted if i in found]
+        return [_case(point) for point in self._points(ids)]
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
         try:
-            points = self.engine.scroll(self.schema.name, where)
+            points = self.engine.scroll(self.schema.name, within(where, self.tenant))
         except NoCollectionError:
             return []
         return sorted((_case(point) for point in points), key=lambda case: case.id)
@@ -144,7 +172,7 @@ class CaseStore:
                 named weigh 0. ``None`` uses the facets' own weights.
             lambda_b: Share of the relevance, from 0 to 1; the rest is the quality's
                 (RAGSys, equation 3).
-            where: Metadata that a case must have.
+            where: Metadata that a case must have; see ``engine.Where``.
 
         Returns:
             Hits ordered by score to six decimals, then id.
@@ -152,63 +180,138 @@ class CaseStore:
         Raises:
             InputError: An unusable query, weight, condition, ``k`` or ``lambda_b``.
         """
-        if k < 1 or not 0 <= lambda_b <= 1:
-            raise InputError(f"k={k}, lambda_b={lambda_b}: k is at least 1, lambda_b from 0 to 1.")
-        problem = self.schema.query(query) if isinstance(query, str) else query
-        shares = self.schema.weights(weights)
+        if k < 1:
+            raise InputError(f"k={k}: ask for at least one case.")
         check_where(where)
-        scale = self._scale()
-        if scale is None:
-            return []
-        units = self.schema.vectors([problem], query=True)[0]
-        asked = units.copy()
-        for facet, share in zip(self.schema.facets, shares, strict=True):
-            asked[self.schema.slices[facet.name]] *= share
-        factor, constant = scale.asked(lambda_b)
-        vector = np.append(lambda_b * asked, factor).astype(np.float32)
-        try:
-            points = self._top(vector, constant, k, where)
-        except NoCollectionError:
-            return []
-        return [self._hit(point, units, shares, constant) for point in points]
+        asked = self._asked(query, weights, lambda_b)
+        return [] if asked is None else self._found(asked, k, where)
+
+    def select(
+        self,
+        query: str | Components,
+        k: int = 8,
+        *,
+        lambda_d: float = 0.75,
+        lambda_b: float = 1.0,
+        weights: Mapping[str, float] | None = None,
+        where: Where | None = None,
+        candidates: int = CANDIDATES,
+        most: int = MOST,
+    ) -> Selection:
+        """Pick k cases, each relevant and unlike those before it (RAGSys, Algorithm 1).
+
+        It starts from a few candidates and proves, by one more search a pick in a single batch,
+        that no other case could have been picked; cases that could are fetched and the selection
+        is done again (see ``certificate``).
+
+        Args:
+            query: See ``search``.
+            k: How many to pick.
+            lambda_d: Share of the relevance, from 0 (nothing but diversity) to 1 (no diversity).
+            lambda_b: Share of the similarity in the relevance; the rest is the quality's.
+            weights: See ``search``; redundancy is weighted alike.
+            where: See ``search``.
+            candidates: How many cases to start from; twice ``k`` where that is more.
+            most: How many cases may become candidates; the proof is given up before there would
+                be more. No more than ``candidates`` proves, and fetches nothing.
+
+        Raises:
+            InputError: An unusable query, weight, condition, number or share.
+        """
+        check_selection(k, lambda_d)
+        check_where(where)
+        asked = self._asked(query, weights, lambda_b)
+        if asked is None or k == 0:
+            return Selection((), True, 0, 0)
+        size = max(candidates, 2 * k)
+        hits = self._found(asked, size, where)
+        complete, searches = len(hits) < size, 1
+        while True:
+            picks = select(hits, k, self.schema, lambda_d=lambda_d, weights=weights)
+            missing = [] if complete else self._rivals(asked, picks, hits, where, lambda_d)
+            searches += 0 if complete else len(picks) - 1
+            if not missing or len(hits) + len(missing) > max(most, size):
+                return Selection(picks, not missing, len(hits), searches)
+            hits += [asked.hit(point) for point in self._scored(asked, missing)]
 
     def retain(self, case: Case) -> Retained:
         """Keep a solved case, once: Revise by the schema's ``verify``, then write where it is new.
 
         The id follows from tenant, schema, problem and solution, so that retaining a case twice
         writes it once. A near-duplicate has a near problem and the same solution, and is sought
-        among cases of the same tenant only.
+        among cases of the same tenant only. Threads of this process retain one after the other.
         """
         complete = self._completed(case)
-        if self.schema.verify is not None and (reason := self.schema.verify(complete)):
+        if reason := verified(complete, self.schema):
             return Retained(complete.id, "refused", reason)
-        if known := self.get(complete.id):
-            same = (known[0].quality, known[0].result) == (complete.quality, complete.result)
-            if same:
-                return Retained(complete.id, "unchanged")
-            self.add([replace(complete, created=known[0].created)])
-            return Retained(complete.id, "updated")
-        if twin := self._twin(complete):
-            return Retained(twin.id, "duplicate")
-        self.add([complete])
-        return Retained(complete.id, "added")
+        facets = self.schema.vectors([complete.problem])
+        with self.engine.writing:
+            if known := self.get(complete.id):
+                if _measured(known[0]) == _measured(complete):
+                    return Retained(complete.id, "unchanged")
+                kept = replace(complete, created=known[0].created)
+                self._write([kept], facets, self._scale(fresh=True) or self._create([kept]))
+                return Retained(complete.id, "updated")
+            scale = self._scale(fresh=True)
+            if scale and (twin := self._twin(complete, facets[0], scale)):
+                return Retained(twin.id, "duplicate")
+            self._write([complete], facets, scale or self._create([complete]))
+            return Retained(complete.id, "added")
+
+    def update(self, changes: Mapping[str, Change]) -> None:
+        """Change cases without encoding them anew; all of it is one locked write.
+
+        Args:
+            changes: Case id to what is to be new; see ``Change``.
+
+        Raises:
+            InputError: An id is unknown, or a change cannot be made; nothing is changed then.
+        """
+        if not changes:
+            return
+        wanted = {canonical_id(id_) or id_: change for id_, change in changes.items()}
+        with self.engine.writing:
+            points = {point.id: point for point in self._points(list(wanted), vectors=True)}
+            scale = self._scale()
+            if scale is None or (unknown := [id_ for id_ in wanted if id_ not in points]):
+                missing = next(iter(wanted)) if scale is None else unknown[0]
+                raise InputError(
+                    f"The store {self.schema.name!r} has no case {missing!r}. Give the ids of "
+                    "cases that it has; nothing was changed."
+                )
+            cases = [
+                self._completed(changed(_case(points[id_]), change))
+                for id_, change in wanted.items()
+            ]
+            vectors = np.array([points[case.id].vector for case in cases])
+            for start in range(0, len(cases), BATCH):
+                part = slice(start, start + BATCH)
+                self._write(cases[part], vectors[part, :-1], scale)
 
     def delete(self, ids: str | Sequence[str]) -> None:
         """Remove cases; unknown ids are no error."""
-        if wanted := _uuids(ids):
-            with suppress(NoCollectionError):
-                self.engine.delete(self.schema.name, wanted)
+        with self.engine.writing:
+            wanted = _uuids(ids) if self.tenant is None else [p.id for p in self._points(ids)]
+            if wanted:
+                with suppress(NoCollectionError):
+                    self.engine.delete(self.schema.name, wanted)
 
     def count(self, where: Where | None = None) -> int:
         """Count the cases that match."""
         try:
-            return self.engine.count(self.schema.name, where)
+            return self.engine.count(self.schema.name, within(where, self.tenant))
         except NoCollectionError:
             return 0
 
     def clear(self) -> None:
-        """Remove every case and the collection itself, its quality scale included."""
-        self.engine.drop(self.schema.name)
+        """Remove every case and the collection itself, its quality scale included.
+
+        A tenant's store removes the tenant's cases, and leaves the rest.
+        """
+        if self.tenant is None:
+            self.engine.drop(self.schema.name)
+        else:
+            self.delete([case.id for case in self.all()])
 
     def close(self) -> None:
         """Release the location; another process may open it then. Closing twice is no error."""
@@ -256,19 +359,138 @@ class CaseStore:
             raise InputError(
                 f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
             )
-        measured = replace(case, quality=finite(case.quality, self.schema.quality_range))
+        measured = replace(
+            stamped(case, self.tenant), quality=in_range(case.quality, self.schema.quality_range)
+        )
         made = Case.from_json("", json_plain(measured.to_json(), name))
         chosen = canonical_id(case.id) or case_id(made, name)
         return replace(made, id=chosen, created=made.created or now())
 
-    def _twin(self, case: Case) -> Case | None:
+    def _check_free(self, cases: Sequence[Case]) -> None:
+        """Refuse to write over another tenant's cases, which only ids that were given could do."""
+        if self.tenant is None or self._scale() is None:
+            return
+        for start in range(0, len(cases), BATCH):
+            ids = [case.id for case in cases[start : start + BATCH]]
+            with suppress(NoCollectionError):
+                for point in self.engine.get(self.schema.name, ids):
+                    if not owned(point, self.tenant):
+                        raise InputError(
+                            f"The id {point.id} is not free for the tenant {self.tenant!r}. Leave "
+                            "ids empty to have them derived."
+                        )
+
+    def _embedded(
+        self, batch: list[Case], on_error: Callable[[Case, FacetError], None] | None
+    ) -> tuple[list[Case], NDArray[np.float32]]:
+        """Embed cases together; where one cannot be, one by one if the others are to go in."""
+        try:
+            return batch, self.schema.vectors([case.problem for case in batch])
+        except FacetError as error:
+            if on_error is None:
+                raise FacetError(
+                    f"The case {batch[error.row].id} cannot be added: {error} Batches of {BATCH} "
+                    "before it are stored. Mend it, leave it out, or pass on_error= to go on "
+                    "without such cases.",
+                    error.facet,
+                    error.row,
+                ) from error
+        kept, rows = [], [np.zeros((0, self.schema.dimension - 1), dtype=np.float32)]
+        for case in batch:
+            try:
+                rows.append(self.schema.vectors([case.problem]))
+            except FacetError as error:
+                on_error(case, error)
+            else:
+                kept.append(case)
+        return kept, np.concatenate(rows)
+
+    def _write(
+        self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
+    ) -> None:
+        if not cases:
+            return
+        quality = np.array([[scale.stored(case.quality)] for case in cases])
+        vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
+        with self.engine.writing:
+            self.engine.upsert(
+                self.schema.name,
+                [case.id for case in cases],
+                vectors,
+                [case.to_json() for case in cases],
+            )
+
+    def _points(self, ids: str | Sequence[str], *, vectors: bool = False) -> list[Point]:
+        """Return the points of these ids that this store may see, in their order."""
+        wanted = _uuids(ids)
+        try:
+            points = self.engine.get(self.schema.name, wanted, vectors=vectors) if wanted else []
+        except NoCollectionError:
+            return []
+        found = {point.id: point for point in points if owned(point, self.tenant)}
+        return [found[i] for i in wanted if i in found]
+
+    def _asked(
+        self, query: str | Components, weights: Mapping[str, float] | None, lambda_b: float
+    ) -> Asked | None:
+        """Embed and weigh a query; ``None`` where there is nothing to search."""
+        if not 0 <= lambda_b <= 1:
+            raise InputError(f"lambda_b={lambda_b}: the share of the relevance is from 0 to 1.")
+        problem = self.schema.query(query) if isinstance(query, str) else query
+        self.schema.weights(weights)
+        scale = self._scale()
+        if scale is None:
+            return None
+        units = self.schema.vectors([problem], query=True)[0]
+        return Asked.of(self.schema, units, weights, lambda_b, scale)
+
+    def _found(self, asked: Asked, k: int, where: Where | None) -> list[Hit]:
+        """Return the k best by rounded score, then id; fetch on while ties cross the cut."""
+
+        def rank(point: Point) -> tuple[float, str]:
+            return -round(point.score + asked.constant, DECIMALS), point.id
+
+        limit, bound = k + 8, within(where, self.tenant)
+        while True:
+            try:
+                found = self.engine.search(self.schema.name, asked.vector, limit, bound)
+            except NoCollectionError:
+                return []
+            points = sorted(found, key=rank)
+            if len(points) < limit or rank(points[k - 1])[0] < rank(points[-1])[0]:
+                return [asked.hit(point) for point in points[:k]]
+            limit *= 2
+
+    def _rivals(
+        self,
+        asked: Asked,
+        picks: Sequence[Any],
+        hits: Sequence[Hit],
+        where: Where | None,
+        lambda_d: float,
+    ) -> list[str]:
+        """Return the ids of cases that may have been picked, had they been candidates."""
+        if len(picks) < 2:
+            return []
+        seen = {hit.case.id for hit in hits}
+        vectors = bound_vectors(asked, picks, lambda_d)
+        limit = len(hits) + max(8, len(hits) // 2)
+        found = self.engine.rank(self.schema.name, vectors, limit, within(where, self.tenant))
+        return rivals(asked, picks, found, seen, lambda_d)
+
+    def _scored(self, asked: Asked, ids: Sequence[str]) -> list[Point]:
+        points = self._points(ids, vectors=True)
+        return [replace(p, score=asked.score(p.vector)) for p in points if p.vector is not None]
+
+    def _twin(self, case: Case, units: NDArray[np.float32], scale: QualityScale) -> Case | None:
         """Return a case of the same tenant with a near problem and the same solution."""
         tenant = case.metadata.get("tenant")
         # No condition finds the cases that have no tenant: those are told apart below.
         where = {"tenant": tenant} if isinstance(tenant, (str, int)) else None
+        asked = Asked.of(self.schema, units, None, 1.0, scale)
         limit = 10
         while True:
-            hits = self.search(case.problem, limit, where=where)
+            hits = self._found(asked, limit, where)
             near = [hit.case for hit in hits if hit.relevance >= self.schema.near]
             for other in near:
                 if (other.metadata.get("tenant"), other.solution) == (tenant, case.solution):
@@ -277,34 +499,10 @@ class CaseStore:
                 return None
             limit *= 4
 
-    def _top(
-        self, vector: NDArray[np.float32], constant: float, k: int, where: Where | None
-    ) -> list[Point]:
-        """Return the k best by rounded score, then id; fetch on while ties cross the cut."""
 
-        def rank(point: Point) -> tuple[float, str]:
-            return -round(point.score + constant, DECIMALS), point.id
-
-        limit = k + 8
-        while True:
-            points = sorted(self.engine.search(self.schema.name, vector, limit, where), key=rank)
-            if len(points) < limit or rank(points[k - 1])[0] < rank(points[-1])[0]:
-                return points[:k]
-            limit *= 2
-
-    def _hit(
-        self,
-        point: Point,
-        units: NDArray[np.float32],
-        shares: NDArray[np.float64],
-        constant: float,
-    ) -> Hit:
-        assert point.vector is not None
-        parts = self.schema.slices
-        scores = {name: float(point.vector[s] @ units[s]) for name, s in parts.items()}
-        relevance = float(np.dot(shares, list(scores.values())))
-        score = point.score + constant
-        return Hit(_case(point), score, relevance, scores, point.vector[:-1])
+def _measured(case: Case) -> tuple[Any, ...]:
+    """Return what may be new of a case that is there."""
+    return case.quality, case.quality_by, case.result
 
 
 def _case(point: Point) -> Case:

@@ -17,6 +17,23 @@ class InputError(CasewrightError, ValueError):
     """A caller gave something unusable: a question, a context, a setting, a file."""
 
 
+class FacetError(InputError):
+    """A facet could not embed one of the problems that it was given.
+
+    Attributes:
+        facet: The facet's name.
+        row: Which of the problems, counted from 0.
+    """
+
+    def __init__(self, message: str, facet: str, row: int) -> None:
+        super().__init__(message)
+        self.facet = facet
+        self.row = row
+
+    def __reduce__(self) -> tuple[type[FacetError], tuple[str, str, int]]:
+        return (type(self), (str(self), self.facet, self.row))
+
+
 class DependencyError(CasewrightError, ImportError):
     """An optional package is needed for what was asked, and is not installed."""
 

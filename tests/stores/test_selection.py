@@ -49,8 +49,8 @@ def algorithm_1(hits: list[Hit], k: int, weights: dict[str, float], lambda_d: fl
             if not any(hit is other for other in picked):
                 worst = max((similarity(hit, other) for other in picked), default=0.0)
                 value = lambda_d * hit.score - (1 - lambda_d) * worst
-                rated.append((-round(value, 6), hit.case.id, hit))
-        picked.append(min(rated, key=lambda entry: entry[:2])[2])
+                rated.append((-round(value, 6), -round(hit.score, 6), hit.case.id, hit))
+        picked.append(min(rated, key=lambda entry: entry[:3])[3])
     return [hit.case.id for hit in picked]
 
 
@@ -81,7 +81,7 @@ def test_lambda_d_of_one_is_the_order_of_the_search() -> None:
     assert [pick.value for pick in picks] == pytest.approx([hit.score for hit in hits])
 
 
-def test_lambda_d_of_zero_starts_at_the_lowest_id_and_flees_from_what_is_picked() -> None:
+def test_lambda_d_of_zero_starts_at_the_best_and_flees_from_what_is_picked() -> None:
     picks = select(hits_of(SPREAD), 3, SCHEMA, lambda_d=0.0)
     assert [pick.hit.case.solution for pick in picks] == [0, 3, 4]
     assert picks[0].redundancy == 0
