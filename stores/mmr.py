@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from casewright.stores.hit import DECIMALS
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
 Places = NDArray[np.int64]
 #: What single precision may be wrong by in a similarity of unit vectors, and more.
 SLACK = 1e-5
-#: Half of the last decimal that values are compared to, and more: near enough to be equal.
-NEAR = 10.0**-DECIMALS
-#: Candidates that are looked at, a pick; and those that are brought up to date together.
-WIDTH, CHUNK = 4, 16
+#: Candidates that are kept up to date at every pick, for each pick that is to be made.
+WIDTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +35,15 @@ class Marginal:
 
 
 def mmr(
-    vectors: NDArray[np.float32], scores: Floats, ids: Sequence[str], k: int, lambda_d: float
+    vectors: Rows, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[Marginal]:
     """Pick k candidates greedily by relevance less redundancy (RAGSys, Algorithm 1).
 
     A pick can only raise the redundancy of the others, so a value once computed is a bound from
-    above: a candidate is brought up to date only while its bound reaches the best value
-    (accelerated greedy, Minoux 1978). The picks are those of computing everything in double
-    precision and comparing values to six decimals.
+    above (accelerated greedy, Minoux 1978). Only the best candidates are brought up to date at
+    every pick; the others all at once, when a bound of theirs is reached. Single precision says
+    which candidates may be the best, double precision which of them is: the picks are those of
+    computing everything in double precision and comparing values to six decimals.
 
     Args:
         vectors: Array (n, d), in which the dot product of two rows is their similarity.
@@ -52,25 +52,33 @@ def mmr(
         k: How many to pick; fewer come back where n is smaller.
         lambda_d: Share of the relevance, from 0 to 1.
     """
-    k = min(k, len(ids))
+    count, k = len(ids), min(k, len(ids))
     if k <= 0:
         return []
     order = tie_order(scores, ids)
-    first = int(order[0])
-    picks = [Marginal(first, 0.0, lambda_d * float(scores[first]))]
-    # After the first pick, what points away from it gains: all bounds are made anew.
-    near = vectors @ vectors[first]
-    bounds = (lambda_d * scores - (1 - lambda_d) * (near - SLACK))[order]
-    bounds[0] = -np.inf
-    width = WIDTH * k
-    while len(picks) < k:
-        width = min(WIDTH * width, len(order))
-        chosen = np.argpartition(-bounds, width - 1)[:width]
-        rest = np.partition(bounds, -width - 1)[-width - 1] if width < len(order) else -np.inf
-        # In the order of ties: the first of equal values is the one to take.
-        rows = order[np.sort(chosen)]
-        picks = _greedy(vectors, scores, rows, picks, k, lambda_d, float(rest))
-    return picks
+    relevance, spread = lambda_d * scores[order], 1 - lambda_d
+    # In the order of ties, whose first of equal values is the one to take.
+    picked, redundancies, values = [0], [0.0], [float(relevance[0])]
+    redundancy, counted, width = np.full(count, -np.inf), 0, max(64, WIDTH * k)
+    while len(picked) < k:
+        fresh = vectors[order[picked[counted:]]]
+        near = (vectors @ fresh.T).max(axis=1)
+        redundancy, counted = np.maximum(redundancy, near[order]), len(picked)
+        relevance[picked] = -np.inf
+        bounds = relevance - spread * redundancy
+        width = min(width, count)
+        best = np.sort(np.argpartition(-bounds, width - 1)[:width])
+        rest = -np.inf if width == count else float(np.delete(bounds, best).max())
+        active = _Active(vectors[order[best]], relevance[best], redundancy[best], bounds[best])
+        before = vectors[order[picked]].astype(np.float64)
+        for place, near_pick, value in active.picks(spread, before, k - counted, rest):
+            picked.append(int(best[place]))
+            redundancies.append(near_pick)
+            values.append(value)
+        # Too many are as good as each other to tell them apart from so few.
+        width *= 4 if len(picked) == counted else 1
+    rows = order[picked].tolist()
+    return [Marginal(*one) for one in zip(rows, redundancies, values, strict=True)]
 
 
 def tie_order(scores: Floats, ids: Sequence[str]) -> Places:
@@ -85,46 +93,46 @@ def tie_order(scores: Floats, ids: Sequence[str]) -> Places:
     return order
 
 
-def _greedy(
-    vectors: NDArray[np.float32],
-    scores: Floats,
-    rows: Places,
-    picks: list[Marginal],
-    k: int,
-    lambda_d: float,
-    rest: float,
-) -> list[Marginal]:
-    """Pick on among some rows; stop before one whose value the other rows' bound may reach."""
-    picks = list(picks)
-    units = vectors[rows].astype(np.float64)
-    relevance, spread = lambda_d * scores[rows], 1 - lambda_d
-    before = [pick.row for pick in picks]
-    picked = np.empty((k, units.shape[1]))
-    picked[: len(before)] = vectors[before]
-    redundancy = (units @ picked[: len(before)].T).max(axis=1)
-    bounds = relevance - spread * redundancy
-    bounds[np.isin(rows, before)] = -np.inf
-    # How many picks a row's redundancy counts.
-    counted = np.full(len(rows), len(before))
-    while len(picks) < min(k, len(rows)):
-        size, best = len(picks), -np.inf
-        while True:
-            stale = np.flatnonzero((bounds >= best - NEAR) & (counted < size) & (bounds > -np.inf))
-            if not len(stale):
+@dataclass(slots=True)
+class _Active:
+    """The candidates that are kept up to date at every pick, in the order of ties."""
+
+    rows: Rows
+    relevance: Floats
+    redundancy: Floats
+    values: Floats
+
+    def picks(
+        self, spread: float, before: Floats, most: int, rest: float
+    ) -> list[tuple[int, float, float]]:
+        """Pick on; stop before a pick that one of the other candidates may beat or equal.
+
+        Args:
+            spread: Share of the redundancy.
+            before: What is picked already, array (picks, d).
+            most: How many to pick.
+            rest: Highest value that another candidate may have.
+
+        Returns:
+            Place among these candidates, redundancy and value of each pick.
+        """
+        made: list[tuple[int, float, float]] = []
+        picked = np.concatenate([before, np.empty((most, before.shape[1]))])
+        while len(made) < most:
+            size = len(before) + len(made)
+            floor = self.values.max() - 2 * spread * SLACK - 10.0**-DECIMALS
+            near = np.flatnonzero(self.values >= max(floor, np.finfo(np.float64).min))
+            if not len(near):
                 break
-            if len(stale) > CHUNK:
-                stale = stale[np.argpartition(-bounds[stale], CHUNK)[:CHUNK]]
-            since = counted[stale].min()
-            near = (units[stale] @ picked[since:size].T).max(axis=1)
-            redundancy[stale] = np.maximum(redundancy[stale], near)
-            bounds[stale] = relevance[stale] - spread * redundancy[stale]
-            counted[stale] = size
-            best = max(best, bounds[counted == size].max())
-        fresh = np.where(counted == size, np.round(bounds, DECIMALS), -np.inf)
-        place = int(np.argmax(fresh))
-        if fresh[place] <= rest + NEAR:
-            break
-        picks.append(Marginal(int(rows[place]), float(redundancy[place]), float(bounds[place])))
-        picked[size] = units[place]
-        bounds[place] = -np.inf
-    return picks
+            exact = (self.rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
+            values = self.relevance[near] - spread * exact
+            best = int(np.argmax(np.round(values, DECIMALS)))
+            if values[best] <= rest + spread * SLACK + 10.0**-DECIMALS:
+                break
+            place = int(near[best])
+            made.append((place, float(exact[best]), float(values[best])))
+            picked[size] = self.rows[place]
+            self.relevance[place] = -np.inf
+            self.redundancy = np.maximum(self.redundancy, self.rows @ self.rows[place])
+            self.values = self.relevance - spread * self.redundancy
+        return made

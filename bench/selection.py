@@ -1,0 +1,255 @@
+"""Selection: its speed beside LangChain's and the naive one's, and how often it is certified."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.bench.report import Report
+from casewright.errors import InputError
+from casewright.stores import Case, CaseSchema, CaseStore, Hit, default_encoder, select, text_facet
+from casewright.stores.hit import DECIMALS
+from casewright.stores.progress import progress_bar
+
+Floats = NDArray[np.float64]
+LAMBDAS = (0.5, 0.75, 0.95)
+DIMENSION, CLUSTERS, SPREAD = 384, 100, 1.0
+#: Picks and first candidates of the certified selections.
+PICKS, CANDIDATES = 8, 20
+
+
+def measure_selection(
+    domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
+) -> Report:
+    """Time selections on the same candidates, and certify selections over a domain's queries.
+
+    Args:
+        sizes: Candidates and picks of each timing.
+        queries: How many of the annotated queries and of those that are asked; ``None`` for all.
+        domain_name: Whose annotated queries are the cases, and whose queries for measuring only
+            are asked.
+        repeats: How often each selection is timed; LangChain's, which is slow, once.
+        seed: Of the candidates.
+    """
+    rows, figures = [], {}
+    with progress_bar("Timing selections", len(sizes) * len(LAMBDAS), show=None) as advance:
+        for count, k in sizes:
+            for lambda_d in LAMBDAS:
+                row = _timed(count, k, lambda_d, repeats, seed)
+                rows.append(row)
+                name = f"{count}_to_{k}_lambda_{lambda_d}"
+                for column in ("casewright_ms", "naive_ms", "langchain_ms"):
+                    figures[f"selection_{column.replace('_ms', '')}_ms_{name}"] = row[column]
+                figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
+                figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
+                advance(1)
+    certified = _certified(domain_name, queries)
+    for lambda_d, found in certified.items():
+        figures |= {f"{name}_lambda_{lambda_d}": value for name, value in found.items()}
+    return Report(
+        bench="selection",
+        settings={
+            "sizes": [list(size) for size in sizes],
+            "dimension": DIMENSION,
+            "repeats": repeats,
+            "seed": seed,
+            "certified": {
+                "domain": domain_name,
+                "queries": queries,
+                "picks": PICKS,
+                "first_candidates": CANDIDATES,
+            },
+        },
+        figures=figures,
+        rows=rows,
+        notes=[
+            "Milliseconds at the median, in one process, on the same candidates: hits in, picks "
+            "out. Naive: Algorithm 1 as printed, in numpy, all similarities anew at every pick. "
+            "LangChain: maximal_marginal_relevance, whose relevance is a cosine without quality.",
+            f"Certified: {PICKS} picks among the domain's annotated queries for each of its "
+            f"queries for measuring only; first from {CANDIDATES} candidates, then with every "
+            "case fetched that may have been picked. Exact: as the naive algorithm over all cases.",
+        ],
+        draw=lambda axes: _draw(axes, rows),
+    )
+
+
+def read_sizes(text: str) -> list[tuple[int, int]]:
+    """Read sizes given as ``1000:50,10000:100``, candidates and picks.
+
+    Raises:
+        InputError: It is not of this form.
+    """
+    try:
+        pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
+        sizes = [(count, k) for count, k in pairs]
+    except ValueError:
+        sizes = []
+    if not sizes or any(not 1 <= k <= count for count, k in sizes):
+        raise InputError(
+            f"--sizes {text!r} cannot be read. Give candidates and picks: 1000:50,10000:100."
+        )
+    return sizes
+
+
+def naive(
+    vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
+) -> list[int]:
+    """Return the rows that Algorithm 1 picks, all similarities made anew at every pick."""
+    ties = np.array(sorted(range(len(ids)), key=lambda i: (-round(scores[i], DECIMALS), ids[i])))
+    rank = np.empty(len(ids), dtype=np.int64)
+    rank[ties] = np.arange(len(ids))
+    picked: list[int] = []
+    while len(picked) < min(k, len(ids)):
+        near = (vectors @ vectors[picked].T).max(axis=1) if picked else np.zeros(len(ids))
+        values = np.round(lambda_d * scores - (1 - lambda_d) * near, DECIMALS)
+        values[picked] = -np.inf
+        best = np.flatnonzero(values == values.max())
+        picked.append(int(best[np.argmin(rank[best])]))
+    return picked
+
+
+def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict[str, Any]:
+    from langchain_core.vectorstores.utils import maximal_marginal_relevance
+
+    query, vectors = _clustered(count, seed)
+    schema, hits = _hits(query, vectors)
+    scores = np.array([hit.score for hit in hits])
+    ids = [hit.case.id for hit in hits]
+    # As LangChain is given them: one array a candidate.
+    candidates = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
+    together = np.array(candidates)
+    ours, picks = _median(lambda: select(hits, k, schema, lambda_d=lambda_d), repeats)
+    plain, expected = _median(
+        lambda: naive(together, scores, ids, k, lambda_d), max(1, repeats // 3)
+    )
+    theirs, other = _median(
+        lambda: maximal_marginal_relevance(query, candidates, lambda_mult=lambda_d, k=k), 1
+    )
+    chosen = [pick.hit.case.id for pick in picks]
+    return {
+        "candidates": count,
+        "picks": k,
+        "lambda_d": lambda_d,
+        "casewright_ms": ours,
+        "naive_ms": plain,
+        "langchain_ms": theirs,
+        "naive_over": plain / ours,
+        "langchain_over": theirs / ours,
+        "same_as_naive": chosen == [ids[row] for row in expected],
+        "shared_with_langchain": float(np.mean([ids[row] in set(chosen) for row in other])),
+    }
+
+
+def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
+    """Return a query and unit vectors around some centres, as embeddings of texts lie."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(CLUSTERS, DIMENSION))
+    made = centres[rng.integers(CLUSTERS, size=count)] + SPREAD * rng.normal(
+        size=(count, DIMENSION)
+    )
+    query = centres[0] + 0.5 * centres[1] + SPREAD * rng.normal(size=DIMENSION)
+    return query / np.linalg.norm(query), made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
+    """Return the vectors as the hits of one search, best first."""
+
+    class Given:
+        name, dimension = "given", DIMENSION
+
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            return np.zeros((len(texts), DIMENSION), dtype=np.float32)
+
+    schema = CaseSchema("given", (text_facet("text", Given()),))
+    rows = vectors.astype(np.float32)
+    scores = rows.astype(np.float64) @ query
+    order = np.argsort(-scores, kind="stable")
+    hits = [
+        Hit(
+            Case({}, id=f"{number:08d}"),
+            float(scores[row]),
+            float(scores[row]),
+            {"text": float(scores[row])},
+            rows[row],
+        )
+        for number, row in enumerate(order)
+    ]
+    return schema, hits
+
+
+def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        result = work()
+        times.append((time.perf_counter() - started) * 1000)
+    return float(np.median(times)), result
+
+
+def _certified(domain_name: str, queries: int | None) -> dict[float, dict[str, float]]:
+    from casewright.domains import find_domain
+
+    domain = find_domain(domain_name)
+    encoder = default_encoder()
+    schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
+    asked = [query.query for query in domain.measuring_queries()[:queries]]
+    found: dict[float, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
+        store.add(Case({"query": query.query}) for query in domain.queries()[:queries])
+        everything = store.count()
+        whole = store.search(asked[0], everything)
+        vectors = np.array([hit.vector for hit in whole], dtype=np.float64)
+        ids = [hit.case.id for hit in whole]
+        units = schema.vectors([schema.query(text) for text in asked], query=True)
+        with progress_bar("Certifying", len(LAMBDAS) * len(asked), show=None) as advance:
+            for lambda_d in LAMBDAS:
+                made = []
+                for question, unit in zip(asked, units, strict=True):
+                    started = time.perf_counter()
+                    first = store.select(question, PICKS, lambda_d=lambda_d, most=CANDIDATES)
+                    at_first = time.perf_counter()
+                    last = store.select(question, PICKS, lambda_d=lambda_d)
+                    seconds = time.perf_counter() - at_first
+                    exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
+                    wanted = [ids[row] for row in exact]
+                    made.append(
+                        (
+                            first.certified,
+                            [hit.case.id for hit in first.hits] == wanted,
+                            last.certified,
+                            [hit.case.id for hit in last.hits] == wanted,
+                            last.candidates,
+                            (at_first - started) * 1000,
+                            seconds * 1000,
+                        )
+                    )
+                    advance(1)
+                columns = np.array(made, dtype=np.float64).T
+                found[lambda_d] = {
+                    f"certified_from_{CANDIDATES}_candidates": float(columns[0].mean()),
+                    f"exact_from_{CANDIDATES}_candidates": float(columns[1].mean()),
+                    "certified": float(columns[2].mean()),
+                    "exact_where_certified": float(columns[3][columns[2] == 1].mean()),
+                    "candidates_p50": float(np.median(columns[4])),
+                    "candidates_p95": float(np.percentile(columns[4], 95)),
+                    f"ms_p50_from_{CANDIDATES}_candidates": float(np.median(columns[5])),
+                    "ms_p50_certified": float(np.median(columns[6])),
+                }
+    return found
+
+
+def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    names = [f"{row['candidates']}→{row['picks']}\nλ_d {row['lambda_d']}" for row in rows]
+    places = np.arange(len(rows))
+    for shift, column in enumerate(("casewright_ms", "naive_ms", "langchain_ms")):
+        heights = [row[column] for row in rows]
+        axes.bar(places + 0.27 * (shift - 1), heights, 0.27, label=column.replace("_ms", ""))
+    axes.set(yscale="log", ylabel="milliseconds", title="Selection by maximal marginal relevance")
+    axes.set_xticks(places, names)
+    axes.legend()
