@@ -101,7 +101,9 @@ def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
     """Return the rows that Algorithm 1 picks, all similarities made anew at every pick."""
-    ties = np.array(sorted(range(len(ids)), key=lambda i: (-round(scores[i], DECIMALS), ids[i])))
+    ties = np.array(
+        sorted(range(len(ids)), key=lambda i: (-round(float(scores[i]), DECIMALS), ids[i]))
+    )
     rank = np.empty(len(ids), dtype=np.int64)
     rank[ties] = np.arange(len(ids))
     picked: list[int] = []
@@ -121,8 +123,8 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
     schema, hits = _hits(query, vectors)
     scores = np.array([hit.score for hit in hits])
     ids = [hit.case.id for hit in hits]
-    # As LangChain is given them: one array a candidate.
-    candidates = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
+    # Arrays are faster for it than the lists that its signature names.
+    candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
     together = np.array(candidates)
     ours, picks = _median(lambda: select(hits, k, schema, lambda_d=lambda_d), repeats)
     plain, expected = _median(

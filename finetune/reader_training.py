@@ -321,7 +321,7 @@ def _pointers(
     import torch
     from torch.nn import functional
 
-    from casewright.planner.reader_network import MAX_SLOTS
+    from casewright.planner.reader_limits import MAX_SLOTS
 
     rows, places, forms, slots, starts, ends = [], [], [], [], [], []
     for row, lesson in enumerate(batch):

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from casewright.planner.asks import Ask, joined
 from casewright.planner.example_asks import ExampleAsk, example_asks
 from casewright.planner.plan import Plan
-from casewright.planner.reader import MAX_ASKS, Reader, Reading, Span
+from casewright.planner.reader import Reader, Reading, Span
+from casewright.planner.reader_limits import MAX_ASKS
 from casewright.planner.request import PlanRequest
 
 #: Readings that are kept at each ask, and forms that are tried after each.
@@ -87,7 +88,7 @@ class AskReuse:
                     logits[0] = -np.inf
                 if not np.isfinite(logits).any():
                     continue
-                likely = logits - _log_sum(logits)
+                likely = logits - np.logaddexp.reduce(logits)
                 if place:
                     ended.append(_extended(beginning, float(likely[0])))
                 for number in np.argsort(-likely, kind="stable")[: BEAM + 1]:
@@ -161,8 +162,3 @@ def _refers(ask: Ask, beginning: _Beginning, request: PlanRequest) -> bool:
             if back > 0 and reference.field not in request.toolbox[tools[-back]].results:
                 return False
     return True
-
-
-def _log_sum(logits: NDArray[np.float32]) -> float:
-    top = float(logits.max())
-    return top + float(np.log(np.exp(logits - top).sum()))

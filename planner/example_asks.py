@@ -14,7 +14,8 @@ from casewright.errors import PlanError
 from casewright.planner.asks import OPEN, Ask, asks_of
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import ContextRef, Literal, QuestionRef, Step, StepRef, Value
-from casewright.planner.reader import SHARPNESS, Reader
+from casewright.planner.reader import Reader
+from casewright.planner.reader_limits import SHARPNESS
 from casewright.planner.request import PlanRequest
 from casewright.tools import Source, ToolSpec
 
@@ -58,8 +59,8 @@ def example_asks(reader: Reader, request: PlanRequest, known: Collection[str]) -
     """Return asks for every tool of the request that is not known, in each way to feed it."""
     found = []
     for tool in request.toolbox:
-        if tool.name not in known and (read := _recognised(reader, tool)) is not None:
-            ask, latent = read
+        if tool.name not in known:
+            ask, latent = _recognised(reader, tool)
             own = replace(ask, steps=tuple(_numbered(step, request) for step in ask.steps))
             bias = reader.card.example_bias
             for fed, feeders, rivals in _fed(own, reader):
@@ -67,7 +68,7 @@ def example_asks(reader: Reader, request: PlanRequest, known: Collection[str]) -
     return found
 
 
-def _recognised(reader: Reader, tool: ToolSpec) -> tuple[Ask, NDArray[np.float32]] | None:
+def _recognised(reader: Reader, tool: ToolSpec) -> tuple[Ask, NDArray[np.float32]]:
     """Return a tool's ask and its example's latent, or its description's where it has none."""
     question, ask = tool.description or tool.name, _bare(tool)
     if tool.example is not None:

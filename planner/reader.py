@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from casewright.planner.asks import Ask
 from casewright.planner.reader_export import ASK, ENCODE, POINT, exported
 from casewright.planner.reader_input import MAX_TOKENS, ReaderInput, padded, read_input
+from casewright.planner.reader_limits import MAX_SLOTS
 from casewright.planner.reader_weights import ReaderCard, read_card
 from casewright.stores.minilm import packaged_minilm
 
@@ -26,8 +27,6 @@ Floats = NDArray[np.float32]
 Span = tuple[int, int]
 #: Longest literal in words.
 LONGEST = 14
-#: As the network has them; repeated here, since importing it imports torch.
-MAX_ASKS, MAX_SLOTS, SHARPNESS = 6, 4, 14.0
 
 
 @dataclass(frozen=True, slots=True)

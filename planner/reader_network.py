@@ -16,14 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from casewright.planner.reader_limits import MAX_ASKS, MAX_SLOTS, SHARPNESS
+
 #: Dimension of an ask's latent, and of the pointers' keys.
 LATENT, KEY = 128, 128
-#: Most asks of a message.
-MAX_ASKS = 6
-#: Most open literals of an ask.
-MAX_SLOTS = 4
-#: Scale of a cosine as a logit.
-SHARPNESS = 14.0
 STOP = 0
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
@@ -58,6 +59,28 @@ class ReaderCard:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
+def check_target(folder: Path) -> None:
+    """Make the folder that a reader is to be written to, before what takes long.
+
+    Raises:
+        InputError: It cannot be made or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # A file that is never there for longer than it takes to make it.
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"The reader cannot be written to {folder}: {error.strerror}. Give a folder that you may "
+        "write to."
+    )
+
+
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
     """Write a trained network: LoRA matrices and heads in half precision, no base weights.
 
@@ -89,10 +112,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         save_file(halves, folder / WEIGHTS)
         (folder / CARD).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            f"The reader cannot be written to {folder}: {error.strerror}. Give a folder that you "
-            "may write to."
-        ) from error
+        raise _unwritable(folder, error) from error
 
 
 def read_card(folder: Path) -> ReaderCard:

@@ -28,10 +28,11 @@ def finetune_reader(
     from casewright.domains import find_domain
     from casewright.finetune.reader_training import ReaderSettings, train_reader
     from casewright.planner import read_annotated
-    from casewright.planner.reader_weights import save_reader
+    from casewright.planner.reader_weights import check_target, save_reader
     from casewright.serve.output import print_json, print_table
 
     queries = find_domain(domain).queries() if source is None else read_annotated(source)
+    check_target(target)
     network, card = train_reader(queries, ReaderSettings(epochs=epochs, seed=seed))
     save_reader(target, network, card)
     told = {"folder": str(target), **card.training}

@@ -62,7 +62,8 @@ def _kept_folder() -> tempfile.TemporaryDirectory[str]:
 def built_home() -> Path:
     """A home with built stores, one for all tests."""
     home = new_home(Path(_kept_folder().name) / "home")
-    done = run(home, "domains", "--build", "shopping")
+    # Everything is encoded here first, beside whatever else the machine does.
+    done = run(home, "domains", "--build", "shopping", timeout=280)
     assert done.returncode == 0, done.stderr
     return home
 
