@@ -4,7 +4,12 @@ from casewright.stores.case import Binary, Case
 from casewright.stores.changes import Change
 from casewright.stores.encoder import Encoder
 from casewright.stores.encoder_cache import CachedEncoder
-from casewright.stores.encoders import as_encoder, default_encoder
+from casewright.stores.encoders import (
+    as_encoder,
+    default_encoder,
+    from_langchain,
+    from_llamaindex,
+)
 from casewright.stores.facet import Components, Facet, text_facet
 from casewright.stores.hit import Hit, Retained
 from casewright.stores.revise import Revised, revise
@@ -29,6 +34,8 @@ __all__ = [
     "Selection",
     "as_encoder",
     "default_encoder",
+    "from_langchain",
+    "from_llamaindex",
     "revise",
     "select",
     "text_facet",

@@ -63,9 +63,10 @@ class Asked:
             vector=vector,
         )
 
-    def score(self, vector: NDArray[np.float32]) -> float:
-        """Return the dot product of a stored vector with this query, as an engine would."""
-        return float(vector @ self.vector)
+    def score(self, point: Point) -> float:
+        """Return the dot product of a point with this query, as an engine would."""
+        assert point.vector is not None
+        return float(point.vector @ self.vector)
 
 
 def spread(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:

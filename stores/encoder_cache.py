@@ -6,18 +6,22 @@ import hashlib
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.stores.encoder import Encoder
+from casewright.stores.vectors import checked_vectors
 
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
 #: Keys a query to SQLite, below its limit on variables.
 CHUNK = 500
+#: Before the key of a query that its encoder embeds apart: no byte of UTF-8, so in no other key.
+QUERY = b"\xff"
 
 
 class CachedEncoder:
@@ -25,27 +29,54 @@ class CachedEncoder:
 
     The disk cache is one SQLite file; its key is the SHA-256 of the encoder's name and the text.
     A cache that cannot be read or written is left aside: the encoder still answers.
+
+    Attributes:
+        encoder: What is cached.
+        name: Its name.
+        dimension: Its vectors' length.
+        cue: The text that it wants before a query that is compared with passages; empty where it
+            declares none.
     """
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
         self.encoder = encoder
         self.name = encoder.name
         self.dimension = encoder.dimension
+        self.cue: str = getattr(encoder, "cue", "")
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
         self._folder = folder
         self._db: sqlite3.Connection | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, dimension); equal texts are encoded once."""
-        keys = [self._key(text) for text in texts]
+        """Embed n texts as an array (n, dimension); equal texts are encoded once.
+
+        Raises:
+            InputError: The encoder answered with what is no finite vector of its dimension a text.
+        """
+        return self._cached(texts, self.encoder.embed, b"")
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n queries as an array (n, dimension), as texts where the encoder has one way only.
+
+        Raises:
+            InputError: The encoder answered with what is no finite vector of its dimension a text.
+        """
+        apart = getattr(self.encoder, "embed_queries", None)
+        return self.embed(texts) if apart is None else self._cached(texts, apart, QUERY)
+
+    def _cached(
+        self, texts: Sequence[str], encode: Callable[[list[str]], Any], kind: bytes
+    ) -> NDArray[np.float32]:
+        keys = [self._key(text, kind) for text in texts]
         with self._lock:
             known = {key: self._memory[key] for key in keys if key in self._memory}
             if len(known) < len(set(keys)):
                 known |= self._from_disk([key for key in set(keys) if key not in known])
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         if missing:
-            made = self.encoder.embed(list(missing.values()))
+            answer = encode(list(missing.values()))
+            made = checked_vectors(answer, len(missing), self.dimension, self.name)
             fresh = dict(zip(missing, made, strict=True))
             known |= fresh
             with self._lock:
@@ -60,9 +91,9 @@ class CachedEncoder:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return np.stack([known[key] for key in keys])
 
-    def _key(self, text: str) -> bytes:
+    def _key(self, text: str, kind: bytes) -> bytes:
         data = f"{self.name}\0{text}".encode("utf-8", "surrogatepass")
-        return hashlib.sha256(data).digest()
+        return hashlib.sha256(kind + data).digest()
 
     def _connection(self) -> sqlite3.Connection | None:
         if self._db is None and self._folder is not None:

@@ -2,77 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import DependencyError, InputError
+from casewright.errors import InputError
 from casewright.stores.encoder import Encoder
 from casewright.stores.encoder_cache import CachedEncoder
 from casewright.stores.minilm import MiniLMEncoder
 from casewright.stores.paths import cache_folder
+from casewright.stores.sentence_encoder import SentenceTransformersEncoder
+from casewright.stores.vectors import checked_vectors
+
+#: Where embedding objects of other libraries keep their model's name.
+MODEL_NAMES = ("model_name", "model", "model_id")
 
 
 @cache
 def default_encoder() -> CachedEncoder:
     """Return the offline encoder with its caches; one instance a process."""
     return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings")
-
-
-class SentenceTransformersEncoder:
-    """Any sentence-transformers model, by name or folder; loaded from safetensors only."""
-
-    def __init__(self, model: str, *, device: str = "cpu", batch_size: int = 32) -> None:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise DependencyError(
-                f"Encoder {model!r} needs sentence-transformers. "
-                "Run: pip install sentence-transformers"
-            ) from error
-        try:
-            self._model = SentenceTransformer(
-                model,
-                device=device,
-                trust_remote_code=False,
-                model_kwargs={"use_safetensors": True},
-            )
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"Encoder {model!r} could not be loaded: {str(error).splitlines()[0]}. "
-                "Give a sentence-transformers model's name or a folder that holds one."
-            ) from error
-        self.name = f"sentence-transformers/{model}"
-        # Its new name, and the one that older versions know.
-        ask = getattr(self._model, "get_embedding_dimension", None)
-        self.dimension = int((ask or self._model.get_sentence_embedding_dimension)() or 0)
-        self._batch_size = batch_size
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as unit vectors, array (n, dimension)."""
-        made = self._model.encode(
-            list(texts),
-            batch_size=self._batch_size,
-            normalize_embeddings=True,
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        )
-        return np.asarray(made, dtype=np.float32)
-
-
-class _Adapted:
-    """An embedding object of another library, behind the encoder's interface."""
-
-    def __init__(self, embed: Any, name: str) -> None:
-        self._embed = embed
-        self.name = name
-        self.dimension = len(embed(["dimension"])[0])
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.asarray(self._embed(list(texts)), dtype=np.float32)
 
 
 def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
@@ -88,15 +40,115 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
     """
     if isinstance(source, str):
         return SentenceTransformersEncoder(source)
-    if isinstance(source, Encoder):
-        return source
-    label = name or getattr(source, "model_name", None) or getattr(source, "model", None)
-    label = f"{type(source).__module__.split('.')[0]}/{label or type(source).__name__}"
-    if hasattr(source, "embed_documents"):
-        return _Adapted(source.embed_documents, label)
-    if hasattr(source, "get_text_embedding_batch"):
-        return _Adapted(source.get_text_embedding_batch, label)
+    if not isinstance(source, type):
+        if isinstance(source, Encoder):
+            return source
+        if hasattr(source, "embed_documents"):
+            return from_langchain(source, name=name)
+        if hasattr(source, "get_text_embedding_batch"):
+            return from_llamaindex(source, name=name)
     raise InputError(
-        f"{type(source).__name__} is no encoder. Give an object with name, dimension and embed(), "
+        f"{_kind(source)} is no encoder. Give an object with name, dimension and embed(), "
         "a LangChain Embeddings, a LlamaIndex BaseEmbedding, or a sentence-transformers name."
     )
+
+
+def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncoder:
+    """Turn a LangChain ``Embeddings`` into an encoder; queries are embedded by ``embed_query``.
+
+    It is asked for one embedding at once, to know its dimension.
+
+    Args:
+        embeddings: A LangChain ``Embeddings``.
+        name: Identifies model and version, part of a collection's fingerprint; ``None`` makes one
+            of the library and of what the object says of its model.
+
+    Raises:
+        InputError: It is no ``Embeddings``, or answers with what are no vectors.
+    """
+    _require(embeddings, "a LangChain Embeddings", "embed_documents", "embed_query")
+    texts, query = embeddings.embed_documents, embeddings.embed_query
+    return AdaptedEncoder(texts, query, name or _label(embeddings))
+
+
+def from_llamaindex(embedding: Any, *, name: str | None = None) -> AdaptedEncoder:
+    """Turn a LlamaIndex ``BaseEmbedding`` into an encoder.
+
+    Queries are embedded by ``get_query_embedding``. It is asked for one embedding at once, to know
+    its dimension.
+
+    Args:
+        embedding: A LlamaIndex ``BaseEmbedding``.
+        name: Identifies model and version, part of a collection's fingerprint; ``None`` makes one
+            of the library and of what the object says of its model.
+
+    Raises:
+        InputError: It is no ``BaseEmbedding``, or answers with what are no vectors.
+    """
+    methods = ("get_text_embedding_batch", "get_query_embedding")
+    _require(embedding, "a LlamaIndex BaseEmbedding", *methods)
+    texts, query = (getattr(embedding, method) for method in methods)
+    return AdaptedEncoder(texts, query, name or _label(embedding))
+
+
+class AdaptedEncoder:
+    """An embedding object of another library as an encoder.
+
+    Args:
+        texts: Embeds n texts.
+        query: Embeds one query.
+        name: Identifies model and version.
+
+    Raises:
+        InputError: ``texts`` answers with what is no vector.
+    """
+
+    def __init__(
+        self, texts: Callable[[list[str]], Any], query: Callable[[str], Any], name: str
+    ) -> None:
+        self._texts = texts
+        self._query = query
+        self.name = name
+        self.dimension = checked_vectors(texts(["dimension"]), 1, None, name).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n texts as an array (n, dimension).
+
+        Raises:
+            InputError: The answer has other rows than one finite vector a text.
+        """
+        return self._checked(self._texts(list(texts)) if texts else [], texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n queries as an array (n, dimension), by one call a query.
+
+        Raises:
+            InputError: An answer is no finite vector of that dimension.
+        """
+        return self._checked([self._query(text) for text in texts], texts)
+
+    def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        return checked_vectors(answer, len(texts), self.dimension, self.name)
+
+
+def _label(source: Any) -> str:
+    """Return a name for what embeds: its library, and its model's name or else its type's."""
+    names = (getattr(source, field, None) for field in MODEL_NAMES)
+    # An object in such a field would be named by its address, anew in each process.
+    model = next(
+        (name for name in names if isinstance(name, str) and name not in ("", "unknown")), ""
+    )
+    return f"{type(source).__module__.split('.')[0]}/{model or type(source).__name__}"
+
+
+def _require(source: Any, wanted: str, *methods: str) -> None:
+    if isinstance(source, type) or not all(callable(getattr(source, m, None)) for m in methods):
+        raise InputError(
+            f"{_kind(source)} is not {wanted}: that is an object with {' and '.join(methods)}."
+        )
+
+
+def _kind(source: Any) -> str:
+    return f"The class {source.__name__}" if isinstance(source, type) else type(source).__name__

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +17,22 @@ from casewright.errors import FacetError, InputError, StoreError
 from casewright.stores import connections
 from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now
-from casewright.stores.certificate import bound_vectors, rivals
 from casewright.stores.changes import Change, changed
 from casewright.stores.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.facet import Components
-from casewright.stores.hit import DECIMALS, Hit, Retained
+from casewright.stores.finding import Finder
+from casewright.stores.hit import Hit, Retained
 from casewright.stores.layout import layout_of, scale_of
 from casewright.stores.progress import progress_bar
 from casewright.stores.quality import QualityScale, in_range
 from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
-from casewright.stores.select import Selection, check_selection, select
+from casewright.stores.select import Selection, check_selection
 from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
+
+if TYPE_CHECKING:
+    from casewright.stores.langchain_retriever import CaseRetriever
 
 #: Cases that are encoded together and written together.
 BATCH = 256
@@ -144,7 +147,7 @@ class CaseStore:
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
         """Return the cases of these ids, in their order; unknown ids are left out."""
-        return [_case(point) for point in self._points(ids)]
+        return [_case(point) for point in self._finder.points(ids)]
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
@@ -184,7 +187,7 @@ class CaseStore:
             raise InputError(f"k={k}: ask for at least one case.")
         check_where(where)
         asked = self._asked(query, weights, lambda_b)
-        return [] if asked is None else self._found(asked, k, where)
+        return [] if asked is None else self._finder.best(asked, k, where)
 
     def select(
         self,
@@ -223,16 +226,21 @@ class CaseStore:
         asked = self._asked(query, weights, lambda_b)
         if asked is None or k == 0:
             return Selection((), True, 0, 0)
-        size = max(candidates, 2 * k)
-        hits = self._found(asked, size, where)
-        complete, searches = len(hits) < size, 1
-        while True:
-            picks = select(hits, k, self.schema, lambda_d=lambda_d, weights=weights)
-            missing = [] if complete else self._rivals(asked, picks, hits, where, lambda_d)
-            searches += 0 if complete else len(picks) - 1
-            if not missing or len(hits) + len(missing) > max(most, size):
-                return Selection(picks, not missing, len(hits), searches)
-            hits += [asked.hit(point) for point in self._scored(asked, missing)]
+        return self._finder.select(
+            asked,
+            k,
+            lambda_d=lambda_d,
+            weights=weights,
+            where=where,
+            candidates=candidates,
+            most=most,
+        )
+
+    def as_retriever(self, **settings: Any) -> CaseRetriever:
+        """Return this store as a LangChain retriever; see ``CaseRetriever`` for the settings."""
+        from casewright.stores.langchain_retriever import CaseRetriever
+
+        return CaseRetriever(store=self, **settings)
 
     def retain(self, case: Case) -> Retained:
         """Keep a solved case, once: Revise by the schema's ``verify``, then write where it is new.
@@ -253,8 +261,10 @@ class CaseStore:
                 self._write([kept], facets, self._scale(fresh=True) or self._create([kept]))
                 return Retained(complete.id, "updated")
             scale = self._scale(fresh=True)
-            if scale and (twin := self._twin(complete, facets[0], scale)):
-                return Retained(twin.id, "duplicate")
+            if scale is not None:
+                asked = Asked.of(self.schema, facets[0], None, 1.0, scale)
+                if twin := self._finder.twin(complete, asked):
+                    return Retained(twin.id, "duplicate")
             self._write([complete], facets, scale or self._create([complete]))
             return Retained(complete.id, "added")
 
@@ -271,7 +281,7 @@ class CaseStore:
             return
         wanted = {canonical_id(id_) or id_: change for id_, change in changes.items()}
         with self.engine.writing:
-            points = {point.id: point for point in self._points(list(wanted), vectors=True)}
+            points = {point.id: point for point in self._finder.points(list(wanted), vectors=True)}
             scale = self._scale()
             if scale is None or (unknown := [id_ for id_ in wanted if id_ not in points]):
                 missing = next(iter(wanted)) if scale is None else unknown[0]
@@ -291,8 +301,7 @@ class CaseStore:
     def delete(self, ids: str | Sequence[str]) -> None:
         """Remove cases; unknown ids are no error."""
         with self.engine.writing:
-            wanted = _uuids(ids) if self.tenant is None else [p.id for p in self._points(ids)]
-            if wanted:
+            if wanted := [point.id for point in self._finder.points(ids)]:
                 with suppress(NoCollectionError):
                     self.engine.delete(self.schema.name, wanted)
 
@@ -420,15 +429,9 @@ class CaseStore:
                 [case.to_json() for case in cases],
             )
 
-    def _points(self, ids: str | Sequence[str], *, vectors: bool = False) -> list[Point]:
-        """Return the points of these ids that this store may see, in their order."""
-        wanted = _uuids(ids)
-        try:
-            points = self.engine.get(self.schema.name, wanted, vectors=vectors) if wanted else []
-        except NoCollectionError:
-            return []
-        found = {point.id: point for point in points if owned(point, self.tenant)}
-        return [found[i] for i in wanted if i in found]
+    @property
+    def _finder(self) -> Finder:
+        return Finder(self.engine, self.schema.name, self.tenant)
 
     def _asked(
         self, query: str | Components, weights: Mapping[str, float] | None, lambda_b: float
@@ -444,61 +447,6 @@ class CaseStore:
         units = self.schema.vectors([problem], query=True)[0]
         return Asked.of(self.schema, units, weights, lambda_b, scale)
 
-    def _found(self, asked: Asked, k: int, where: Where | None) -> list[Hit]:
-        """Return the k best by rounded score, then id; fetch on while ties cross the cut."""
-
-        def rank(point: Point) -> tuple[float, str]:
-            return -round(point.score + asked.constant, DECIMALS), point.id
-
-        limit, bound = k + 8, within(where, self.tenant)
-        while True:
-            try:
-                found = self.engine.search(self.schema.name, asked.vector, limit, bound)
-            except NoCollectionError:
-                return []
-            points = sorted(found, key=rank)
-            if len(points) < limit or rank(points[k - 1])[0] < rank(points[-1])[0]:
-                return [asked.hit(point) for point in points[:k]]
-            limit *= 2
-
-    def _rivals(
-        self,
-        asked: Asked,
-        picks: Sequence[Any],
-        hits: Sequence[Hit],
-        where: Where | None,
-        lambda_d: float,
-    ) -> list[str]:
-        """Return the ids of cases that may have been picked, had they been candidates."""
-        if len(picks) < 2:
-            return []
-        seen = {hit.case.id for hit in hits}
-        vectors = bound_vectors(asked, picks, lambda_d)
-        limit = len(hits) + max(8, len(hits) // 2)
-        found = self.engine.rank(self.schema.name, vectors, limit, within(where, self.tenant))
-        return rivals(asked, picks, found, seen, lambda_d)
-
-    def _scored(self, asked: Asked, ids: Sequence[str]) -> list[Point]:
-        points = self._points(ids, vectors=True)
-        return [replace(p, score=asked.score(p.vector)) for p in points if p.vector is not None]
-
-    def _twin(self, case: Case, units: NDArray[np.float32], scale: QualityScale) -> Case | None:
-        """Return a case of the same tenant with a near problem and the same solution."""
-        tenant = case.metadata.get("tenant")
-        # No condition finds the cases that have no tenant: those are told apart below.
-        where = {"tenant": tenant} if isinstance(tenant, (str, int)) else None
-        asked = Asked.of(self.schema, units, None, 1.0, scale)
-        limit = 10
-        while True:
-            hits = self._found(asked, limit, where)
-            near = [hit.case for hit in hits if hit.relevance >= self.schema.near]
-            for other in near:
-                if (other.metadata.get("tenant"), other.solution) == (tenant, case.solution):
-                    return other
-            if len(near) < limit:
-                return None
-            limit *= 4
-
 
 def _measured(case: Case) -> tuple[Any, ...]:
     """Return what may be new of a case that is there."""
@@ -507,9 +455,3 @@ def _measured(case: Case) -> tuple[Any, ...]:
 
 def _case(point: Point) -> Case:
     return Case.from_json(point.id, point.payload)
-
-
-def _uuids(ids: str | Sequence[str]) -> list[str]:
-    """Return ids in their canonical spelling; what is no UUID is no case's id."""
-    given = [ids] if isinstance(ids, str) else ids
-    return [known for text in given if (known := canonical_id(text))]

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from casewright.errors import InputError
 from casewright.stores import CachedEncoder
-from tests.support.encoders import HashingEncoder
+from tests.support.encoders import BrokenEncoder, HashingEncoder
 
 TEXTS = [f"text number {i}" for i in range(20)]
 
@@ -122,3 +125,51 @@ def test_threads_share_one_cache(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(use, range(0, 60, 10)))
+
+
+class Asymmetric(HashingEncoder):
+    """Embeds a query as the negative of a text."""
+
+    cue = "find: "
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return -self.embed([f"query {text}" for text in texts])
+
+
+def test_queries_of_an_encoder_that_embeds_them_apart_are_cached_apart(tmp_path: Path) -> None:
+    encoder = Asymmetric()
+    for cached in (CachedEncoder(encoder, tmp_path), CachedEncoder(encoder, tmp_path)):
+        for _ in range(2):
+            assert right(cached.embed(TEXTS), TEXTS)
+            assert right(-cached.embed_queries(TEXTS), [f"query {text}" for text in TEXTS])
+    assert len(encoder.calls) == 2
+
+
+def test_queries_of_an_encoder_with_one_way_are_its_texts(tmp_path: Path) -> None:
+    encoder = HashingEncoder()
+    cached = CachedEncoder(encoder, tmp_path)
+    assert right(cached.embed_queries(TEXTS), TEXTS)
+    assert right(cached.embed(TEXTS), TEXTS)
+    assert cached.embed_queries([]).shape == (0, 32)
+    assert len(encoder.calls) == 1
+
+
+def test_cue_is_the_encoder_s() -> None:
+    assert CachedEncoder(Asymmetric()).cue == "find: "
+    assert CachedEncoder(HashingEncoder()).cue == ""
+
+
+def test_vector_that_is_not_finite_is_refused_and_not_kept(tmp_path: Path) -> None:
+    texts = ["good", "broken"]
+    with pytest.raises(InputError, match="text 2 of 2 with NaN"):
+        CachedEncoder(BrokenEncoder(), tmp_path).embed(texts)
+    assert right(CachedEncoder(HashingEncoder(), tmp_path).embed(texts), texts)
+
+
+def test_fewer_vectors_than_texts_are_refused() -> None:
+    class Short(HashingEncoder):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            return super().embed(texts)[1:]
+
+    with pytest.raises(InputError, match=r"shape \(19, 32\); expected \(20, 32\)"):
+        CachedEncoder(Short()).embed(TEXTS)

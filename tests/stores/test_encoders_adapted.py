@@ -1,0 +1,171 @@
+"""Embedding objects of LangChain and LlamaIndex as encoders, those with two ways above all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from llama_index.core.embeddings import BaseEmbedding, MockEmbedding
+
+from casewright.errors import InputError
+from casewright.stores import CachedEncoder, CaseSchema, CaseStore, Encoder, as_encoder, text_facet
+from casewright.stores.encoders import from_langchain, from_llamaindex
+from tests.stores.helpers import note
+from tests.support.encoders import HashingEncoder
+
+TEXTS = ["a red apple", "a green pear"]
+HASHING = HashingEncoder(16)
+
+
+def vector(text: str, query: bool) -> list[float]:
+    """Queries lie opposite to texts: what mixes the two up finds the wrong thing."""
+    made = HASHING.embed([text])[0]
+    return [float(number) for number in (-made if query else made)]
+
+
+class TwoWays(Embeddings):
+    model = "two-ways-v1"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [vector(text, query=False) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return vector(text, query=True)
+
+
+class TwoWaysIndex(BaseEmbedding):
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return vector(text, query=False)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return vector(query, query=True)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return vector(query, query=True)
+
+
+ASYMMETRIC: list[Callable[[], Any]] = [
+    lambda: from_langchain(TwoWays()),
+    lambda: from_llamaindex(TwoWaysIndex(model_name="two-ways-v1")),
+    lambda: CachedEncoder(from_langchain(TwoWays())),
+]
+
+
+@pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
+def test_queries_are_embedded_as_queries_and_texts_as_texts(make: Callable[[], Any]) -> None:
+    encoder = make()
+    np.testing.assert_array_equal(encoder.embed(TEXTS), HASHING.embed(TEXTS))
+    np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
+    assert encoder.embed_queries(TEXTS).dtype == np.float32
+    assert encoder.embed([]).shape == encoder.embed_queries([]).shape == (0, 16)
+    assert isinstance(encoder, Encoder)
+
+
+@pytest.mark.parametrize("make", ASYMMETRIC, ids=["langchain", "llamaindex", "cached"])
+def test_search_compares_a_query_with_texts_and_intra_retrieval_compares_alike(
+    make: Callable[[], Any],
+) -> None:
+    encoder = make()
+    facets = (text_facet("support", encoder), text_facet("question", encoder, inter=False))
+    with CaseStore(CaseSchema("both", facets)) as store:
+        store.add([note("a red apple", 1, id="")])
+        (hit,) = store.search({"question": "a red apple"})
+        assert hit.facet_scores == pytest.approx({"support": 0, "question": 1}, abs=1e-6)
+    with CaseStore(CaseSchema("inter", (text_facet("question", encoder),))) as store:
+        store.add([note("a red apple", 1)])
+        assert store.search("a red apple")[0].score == pytest.approx(-1, abs=1e-6)
+
+
+def test_as_encoder_takes_both_kinds() -> None:
+    for source in (TwoWays(), TwoWaysIndex()):
+        encoder: Any = as_encoder(source)
+        np.testing.assert_array_equal(encoder.embed_queries(TEXTS), -HASHING.embed(TEXTS))
+
+
+def test_name_is_the_one_given_or_the_library_and_the_model() -> None:
+    assert from_langchain(TwoWays(), name="mine/v2").name == "mine/v2"
+    assert from_llamaindex(TwoWaysIndex(), name="mine/v2").name == "mine/v2"
+    assert from_langchain(TwoWays()).name == "tests/two-ways-v1"
+    assert from_llamaindex(TwoWaysIndex(model_name="two-ways-v1")).name == "tests/two-ways-v1"
+    assert from_llamaindex(TwoWaysIndex()).name == "tests/TwoWaysIndex"
+    fake = from_langchain(DeterministicFakeEmbedding(size=4))
+    assert fake.name == "langchain_core/DeterministicFakeEmbedding"
+
+
+def test_model_that_is_an_object_does_not_name_the_encoder_by_its_address() -> None:
+    class Holder(TwoWays):
+        model = object()  # type: ignore[assignment]
+
+    assert from_langchain(Holder()).name == "tests/Holder"
+
+
+@pytest.mark.parametrize("source", [object(), None, "a-name", TwoWays, MockEmbedding, HASHING])
+def test_what_is_no_embedding_object_is_refused(source: Any) -> None:
+    with pytest.raises(InputError, match=r"LangChain Embeddings.*embed_documents and embed_query"):
+        from_langchain(source)
+    with pytest.raises(InputError, match=r"LlamaIndex BaseEmbedding.*get_query_embedding"):
+        from_llamaindex(source)
+
+
+@pytest.mark.parametrize("source", [TwoWays, MockEmbedding, HashingEncoder])
+def test_class_in_place_of_an_object_is_refused(source: Any) -> None:
+    with pytest.raises(InputError, match=f"The class {source.__name__} is no encoder"):
+        as_encoder(source)
+
+
+class Wrong(Embeddings):
+    """Answers rightly until it is told another answer."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        return [[1.0, 2.0, 3.0]] * len(texts) if self.answer is None else self.answer
+
+    def embed_query(self, text: str) -> Any:
+        return [1.0, 2.0, 3.0] if self.answer is None else self.answer[0]
+
+
+ANSWERS = [
+    ([[1.0, 2.0], [3.0, 4.0]], r"shape \(2, 2\); expected \(2, 3\)"),
+    ([[1.0, 2.0, 3.0, 4.0]] * 2, r"shape \(2, 4\); expected \(2, 3\)"),
+    ([[1.0, float("nan"), 3.0]] * 2, "text 1 of 2 with NaN or infinity"),
+    ([[1.0, 1e300, 3.0]] * 2, "NaN or infinity"),
+    ([[1.0, 2.0, 3.0], [1.0]], "no array of numbers"),
+    ([["a", "b", "c"]] * 2, "no array of numbers"),
+    ([None, None], r"shape \(2,\)"),
+]
+
+
+@pytest.mark.parametrize(("answer", "told"), ANSWERS, ids=str)
+def test_wrong_answer_of_an_embedding_is_told_with_the_encoder_s_name(
+    answer: Any, told: str
+) -> None:
+    source = Wrong()
+    encoder: Any = from_langchain(source)
+    source.answer = answer
+    with pytest.raises(InputError, match=rf"'tests/Wrong'.*{told}"):
+        encoder.embed(TEXTS)
+    source.answer = [answer[-1]] * 2
+    with pytest.raises(InputError, match="'tests/Wrong'"):
+        encoder.embed_queries(TEXTS)
+
+
+@pytest.mark.parametrize("answer", [[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0]] * 3, []], ids=len)
+def test_fewer_or_more_vectors_than_texts_are_refused(answer: Any) -> None:
+    source = Wrong()
+    encoder = from_langchain(source)
+    source.answer = answer
+    with pytest.raises(InputError, match=r"expected \(2, 3\), one row a text"):
+        encoder.embed(TEXTS)
+
+
+@pytest.mark.parametrize("answer", [[], [[]], [1.0], [[float("inf")]], [[1.0], [1.0]]], ids=str)
+def test_embedding_that_answers_wrongly_at_once_is_refused_when_it_is_opened(answer: Any) -> None:
+    source = Wrong()
+    source.answer = answer
+    with pytest.raises(InputError, match="'tests/Wrong'"):
+        from_langchain(source)

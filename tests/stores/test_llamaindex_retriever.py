@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
+
+from casewright.errors import InputError, StoreError
+from casewright.stores import CaseStore
+from casewright.stores.llamaindex_filters import where_of
+from casewright.stores.llamaindex_retriever import CaseNodeRetriever
+from tests.stores.helpers import note, note_schema
+from tests.support.encoders import HashingEncoder
+
+THINGS = ("mill", "oven", "saw", "lathe", "press")
+
+
+@pytest.fixture
+def mended() -> Iterator[CaseStore]:
+    with CaseStore(note_schema()) as store:
+        store.add(
+            note(
+                f"how to mend the {thing}",
+                f"see page {i}",
+                metadata={"year": 2020 + i, "thing": thing, "halls": ["A", "B"][: i % 2 + 1]},
+            )
+            for i, thing in enumerate(THINGS)
+        )
+        yield store
+
+
+def one(key: str, value: Any, operator: str = "==") -> MetadataFilter:
+    return MetadataFilter(key=key, value=value, operator=FilterOperator(operator))
+
+
+def joined(*filters: Any, by: str = "and") -> MetadataFilters:
+    return MetadataFilters(filters=list(filters), condition=FilterCondition(by))
+
+
+def things(nodes: list[NodeWithScore]) -> list[str]:
+    return sorted(str(node.metadata["thing"]) for node in nodes)
+
+
+def test_node_has_the_case_s_text_id_metadata_and_score(mended: CaseStore) -> None:
+    retriever = CaseNodeRetriever(mended, k=2)
+    assert isinstance(retriever, BaseRetriever)
+    nodes = retriever.retrieve("how to mend the saw")
+    hits = mended.search("how to mend the saw", 2)
+    assert [(n.node_id, n.score) for n in nodes] == [(h.case.id, h.score) for h in hits]
+    assert nodes[0].text == "see page 2"
+    assert nodes[0].metadata == {
+        "year": 2022,
+        "thing": "saw",
+        "halls": ["A"],
+        "score": hits[0].score,
+        "relevance": hits[0].relevance,
+        "facet_scores": dict(hits[0].facet_scores),
+        "case_id": hits[0].case.id,
+    }
+
+
+def test_model_is_shown_the_case_s_metadata_and_not_how_it_was_found(mended: CaseStore) -> None:
+    (node,) = CaseNodeRetriever(mended, k=1).retrieve("how to mend the saw")
+    shown = node.get_content(MetadataMode.LLM)
+    assert shown == "year: 2022\nthing: saw\nhalls: ['A']\n\nsee page 2"
+
+
+def test_settings_are_those_of_the_search(mended: CaseStore) -> None:
+    mended.add([note("how to mend the saw !", i, metadata={"thing": "copy"}) for i in range(3)])
+    asked: dict[str, Any] = {"weights": {"question": 2}, "lambda_b": 0.5, "where": {"year": 2021}}
+    for settings in ({}, asked):
+        nodes = CaseNodeRetriever(mended, k=4, **settings).retrieve("mend the saw")
+        hits = mended.search("mend the saw", 4, **settings)
+        assert [node.node_id for node in nodes] == [hit.case.id for hit in hits]
+    diverse = CaseNodeRetriever(mended, k=4, search_type="mmr", lambda_d=0.3)
+    picks = mended.select("mend the saw", 4, lambda_d=0.3).picks
+    found = [node.node_id for node in diverse.retrieve("mend the saw")]
+    assert found == [pick.hit.case.id for pick in picks]
+    full = CaseNodeRetriever(mended, k=1, text="full").retrieve("how to mend the mill")
+    assert full[0].text == "question: how to mend the mill\nsolution: see page 0"
+
+
+FILTERS = [
+    (joined(), THINGS),
+    (joined(one("thing", "saw")), ["saw"]),
+    (joined(one("year", 2021)), ["oven"]),
+    (joined(one("thing", ["saw", "mill"], "in")), ["mill", "saw"]),
+    (joined(one("year", [2020, 2024], "in")), ["mill", "press"]),
+    (joined(one("thing", "saw", "!=")), ["lathe", "mill", "oven", "press"]),
+    (joined(one("year", [2020, 2024], "nin")), ["lathe", "oven", "saw"]),
+    (joined(one("year", 2022, ">")), ["lathe", "press"]),
+    (joined(one("year", 2021, ">="), one("year", 2023, "<")), ["oven", "saw"]),
+    (joined(one("year", 2020.5, "<=")), ["mill"]),
+    (joined(one("halls", "B", "contains")), ["lathe", "oven"]),
+    (joined(one("halls", ["B", "C"], "any")), ["lathe", "oven"]),
+    (joined(one("thing", ["saw", "oven"], "in"), one("year", 2022)), ["saw"]),
+    (joined(joined(one("thing", ["saw", "oven"], "in")), one("year", 2021)), ["oven"]),
+    (joined(one("thing", "saw"), by="or"), ["saw"]),
+    (joined(one("thing", "nothing")), []),
+]
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=lambda value: str(value)[:60])
+def test_filters_of_llamaindex_choose_cases(
+    mended: CaseStore, filters: MetadataFilters, expected: list[str]
+) -> None:
+    nodes = CaseNodeRetriever(mended, k=9, filters=filters).retrieve("how to mend it")
+    assert things(nodes) == sorted(expected)
+
+
+REFUSED = [
+    (joined(one("halls", ["A"], "all")), "'all'"),
+    (joined(one("thing", "sa", "text_match")), "'text_match'"),
+    (joined(one("thing", "sa", "text_match_insensitive")), "'text_match_insensitive'"),
+    (joined(one("thing", None, "is_empty")), "'is_empty'"),
+    (joined(one("thing", "saw"), one("thing", "oven"), by="or"), "'or'"),
+    (joined(one("thing", "saw"), by="not"), "'not'"),
+    (joined(joined(one("year", 1), one("year", 2), by="or")), "'or'"),
+    (joined(one("thing", "saw", "in")), "'in' 'saw'. Give a list"),
+    (joined(one("thing", ["saw"])), "'=='.*Give one value"),
+    (joined(one("thing", None)), "thing = None"),
+    (joined(one("year", "old", ">")), "year"),
+    (joined(one("thing", "saw"), one("thing", "oven")), "twice for 'thing'"),
+    (joined(one("year", 1, ">"), one("year", 2, ">")), "twice for 'year'"),
+    (joined(one("year", 1, "!="), one("year", 2, ">")), "twice for 'year'"),
+]
+
+
+@pytest.mark.parametrize(("filters", "told"), REFUSED, ids=lambda value: str(value)[:60])
+def test_filter_that_a_store_does_not_have_is_refused_by_its_operator(
+    mended: CaseStore, filters: MetadataFilters, told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        CaseNodeRetriever(mended, filters=filters)
+
+
+@pytest.mark.parametrize("operator", FilterOperator)
+def test_every_operator_of_llamaindex_is_translated_or_refused(operator: FilterOperator) -> None:
+    several = operator.value in ("in", "any", "nin", "all")
+    filters = joined(one("field", [1] if several else 1, operator.value))
+    if operator.value in ("all", "text_match", "text_match_insensitive", "is_empty"):
+        with pytest.raises(InputError, match=f"'{operator.value}'"):
+            where_of(filters)
+    else:
+        assert list(where_of(filters)) == ["field"]
+
+
+def test_filters_hold_beside_where(mended: CaseStore) -> None:
+    filters = joined(one("thing", ["saw", "oven"], "in"))
+    nodes = CaseNodeRetriever(mended, where={"year": 2022}, filters=filters).retrieve("mend")
+    assert things(nodes) == ["saw"]
+    with pytest.raises(InputError, match=r"both ask for \['thing'\]"):
+        CaseNodeRetriever(mended, where={"thing": "saw"}, filters=filters)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"k": 0}, {"k": "3"}, {"lambda_b": -1}, {"search_type": "best"}],
+    ids=str,
+)
+def test_setting_that_cannot_be_used_is_refused(
+    mended: CaseStore, settings: dict[str, Any]
+) -> None:
+    (name,) = settings
+    with pytest.raises(InputError, match=f"{name}={settings[name]!r}"):
+        CaseNodeRetriever(mended, **settings)
+
+
+def test_weights_that_name_no_facet_are_refused(mended: CaseStore) -> None:
+    with pytest.raises(InputError, match="no facet"):
+        CaseNodeRetriever(mended, weights={"colour": 1})
+
+
+def test_query_engine_answers_from_cases(mended: CaseStore) -> None:
+    retriever = CaseNodeRetriever(mended, k=2)
+    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+    for response in (
+        engine.query("how to mend the saw"),
+        asyncio.run(engine.aquery("how to mend the saw")),
+    ):
+        # The mock model answers with its prompt: that is what a model would have read.
+        assert "see page 2" in str(response)
+        assert "facet_scores" not in str(response)
+        assert [n.node_id for n in response.source_nodes] == [
+            hit.case.id for hit in mended.search("how to mend the saw", 2)
+        ]
+
+
+def test_query_of_several_texts_is_searched_by_all_of_them(mended: CaseStore) -> None:
+    bundle = QueryBundle("what now?", custom_embedding_strs=["mend the saw", "mend the press"])
+    nodes = CaseNodeRetriever(mended, k=2).retrieve(bundle)
+    assert things(nodes) == ["press", "saw"]
+
+
+def test_async_calls_at_the_same_time_each_get_their_own_answer(place: str) -> None:
+    with CaseStore(note_schema("wide", HashingEncoder(512)), place) as store:
+        store.add([note(f"question number {i}", str(i)) for i in range(40)])
+        retriever = CaseNodeRetriever(store, k=1)
+
+        async def everybody() -> list[list[NodeWithScore]]:
+            asked = (retriever.aretrieve(f"question number {i}") for i in range(40))
+            return await asyncio.gather(*asked)
+
+        answers = asyncio.run(everybody())
+    assert [found[0].text for found in answers] == [str(i) for i in range(40)]
+
+
+def test_retriever_of_a_tenant_finds_no_case_of_another_tenant(place: str) -> None:
+    with CaseStore(note_schema(), place) as store:
+        acme, zeta = store.for_tenant("acme"), store.for_tenant("zeta")
+        acme.add([note("how to mend the saw", "acme's way")])
+        zeta.add([note("how to mend the saw", "zeta's way")])
+        with acme, zeta:
+            nodes = CaseNodeRetriever(acme).retrieve("how to mend the saw")
+            assert [node.text for node in nodes] == ["acme's way"]
+            other = joined(one("tenant", "zeta"))
+            with pytest.raises(InputError, match="'zeta'"):
+                CaseNodeRetriever(acme, filters=other).retrieve("saw")
+
+
+def test_empty_store_gives_no_node_and_a_closed_one_its_error() -> None:
+    store = CaseStore(note_schema())
+    retriever = CaseNodeRetriever(store, k=50)
+    assert retriever.retrieve("anything") == []
+    store.add([note("a question", 1)])
+    assert len(retriever.retrieve("anything")) == 1
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        retriever.retrieve("anything")
+    with pytest.raises(StoreError, match="closed"):
+        asyncio.run(retriever.aretrieve("anything"))
+
+
+def test_missing_llamaindex_is_told_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    (tmp_path / "llama_index.py").write_text("raise ImportError('not here')\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from casewright.errors import DependencyError\n"
+        "try:\n    import casewright.stores.llamaindex_retriever\n"
+        "except DependencyError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "pip install llama-index-core" in done.stdout, done.stderr

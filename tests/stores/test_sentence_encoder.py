@@ -1,0 +1,214 @@
+"""Encoders of sentence-transformers, on a BERT of 32 numbers that the tests make themselves."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores import CachedEncoder, CaseSchema, CaseStore, as_encoder, text_facet
+from casewright.stores.sentence_encoder import PASSAGE_CUE, SentenceTransformersEncoder
+from tests.stores.helpers import note
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] a red green apple pear query passage : represent this"
+ANGLE = "angle-bert-base-uncased-nli-en-v1"
+TEXTS = ["a red apple", "a green pear", "pear"]
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plain checkpoint: a transformer, saved as safetensors, with its tokenizer."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    folder = tmp_path_factory.mktemp("models") / "plain-bert"
+    words = f"{WORDS} sentence for searching relevant passages".split()
+    torch.manual_seed(7)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    BertTokenizer(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pickled(bert: Path) -> Path:
+    """The same checkpoint as pytorch_model.bin only, as AnglE's authors published theirs."""
+    import torch
+    from safetensors.torch import load_file
+
+    folder = copied(bert, f"pickled/{ANGLE}")
+    weights = folder / "model.safetensors"
+    torch.save(load_file(weights), folder / "pytorch_model.bin")
+    weights.unlink()
+    return folder
+
+
+def copied(bert: Path, name: str) -> Path:
+    return Path(shutil.copytree(bert, bert.parent / name))
+
+
+def prompted(bert: Path, name: str, prompts: dict[str, str], default: str | None = None) -> Path:
+    """The same model as sentence-transformers saves it, with prompts of its own."""
+    from sentence_transformers import SentenceTransformer
+
+    folder = bert.parent / name
+    SentenceTransformer(str(bert), device="cpu").save(str(folder))
+    settings = folder / "config_sentence_transformers.json"
+    content = json.loads(settings.read_text()) | {
+        "prompts": prompts,
+        "default_prompt_name": default,
+    }
+    settings.write_text(json.dumps(content))
+    return folder
+
+
+def tokens(bert: Path, text: str) -> Any:
+    """The last layer's vectors of one text, one a token, by transformers alone."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    with torch.no_grad():
+        made = AutoModel.from_pretrained(bert)(**tokenizer(text, return_tensors="pt"))
+    return made.last_hidden_state[0].numpy()
+
+
+def unit(vectors: Any) -> Any:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def cls_average(bert: Path) -> Any:
+    """AnglE's cls_avg of the texts, by transformers alone."""
+    layers = [tokens(bert, text) for text in TEXTS]
+    return unit(np.stack([(layer[0] + layer.mean(axis=0)) / 2 for layer in layers]))
+
+
+def test_plain_checkpoint_embeds_a_text_as_the_mean_of_its_tokens(bert: Path) -> None:
+    encoder = as_encoder(str(bert))
+    assert isinstance(encoder, SentenceTransformersEncoder)
+    assert (encoder.dimension, encoder.cue) == (32, "")
+    made = encoder.embed(TEXTS)
+    expected = unit(np.stack([tokens(bert, text).mean(axis=0) for text in TEXTS]))
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.embed_queries(TEXTS), expected, atol=1e-5)
+    assert encoder.embed([]).shape == encoder.embed_queries([]).shape == (0, 32)
+
+
+def test_angle_bert_embeds_a_text_by_its_authors_pooling_and_declares_its_cue(bert: Path) -> None:
+    encoder = SentenceTransformersEncoder(str(copied(bert, ANGLE)))
+    assert encoder.cue == PASSAGE_CUE
+    made = encoder.embed(TEXTS)
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made, cls_average(bert), atol=1e-5)
+    np.testing.assert_array_equal(encoder.embed_queries(TEXTS), made)
+    assert CachedEncoder(encoder).cue == PASSAGE_CUE
+    assert not np.allclose(made, SentenceTransformersEncoder(str(bert)).embed(TEXTS), atol=1e-3)
+
+
+def test_cue_stands_before_a_query_once_whatever_the_model_declares(bert: Path) -> None:
+    prompts = {"query": PASSAGE_CUE, "document": "passage : "}
+    plain = SentenceTransformersEncoder(str(bert))
+    encoder = SentenceTransformersEncoder(str(prompted(bert, "UAE-Large-V1", prompts, "query")))
+    assert encoder.cue == PASSAGE_CUE
+    np.testing.assert_allclose(encoder.embed(TEXTS), plain.embed(TEXTS), atol=1e-6)
+    facet = text_facet("question", encoder)
+    made = facet.vectors([{"question": "a red apple"}], query=True)
+    np.testing.assert_allclose(made, plain.embed([PASSAGE_CUE + "a red apple"]), atol=1e-6)
+
+
+def test_model_with_prompts_embeds_queries_and_texts_each_with_its_own(bert: Path) -> None:
+    plain = SentenceTransformersEncoder(str(bert))
+    prompts = {"query": "query : ", "passage": "passage : "}
+    encoder = SentenceTransformersEncoder(str(prompted(bert, "prompted", prompts, "query")))
+    assert encoder.cue == ""
+    queries, texts = (
+        plain.embed([f"{word} : {t}" for t in TEXTS]) for word in ("query", "passage")
+    )
+    np.testing.assert_allclose(encoder.embed_queries(TEXTS), queries, atol=1e-6)
+    np.testing.assert_allclose(encoder.embed(TEXTS), texts, atol=1e-6)
+
+
+def test_prompt_that_is_for_neither_queries_nor_texts_is_not_used(bert: Path) -> None:
+    plain = SentenceTransformersEncoder(str(bert))
+    encoder = SentenceTransformersEncoder(
+        str(prompted(bert, "default", {"other": "represent this : "}, "other"))
+    )
+    np.testing.assert_allclose(encoder.embed(TEXTS), plain.embed(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(encoder.embed_queries(TEXTS), plain.embed(TEXTS), atol=1e-6)
+
+
+def test_store_searches_by_a_plain_checkpoint(bert: Path) -> None:
+    facet = text_facet("question", as_encoder(str(bert)))
+    with CaseStore(CaseSchema("plain", (facet,))) as store:
+        store.add([note(text, text) for text in TEXTS])
+        (hit,) = store.search("a green pear", 1)
+    assert (hit.case.solution, round(hit.score, 4)) == ("a green pear", 1.0)
+
+
+def test_pickled_weights_are_refused_with_a_command_that_converts_them(
+    bert: Path, pickled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"no model\.safetensors.*pickle") as raised:
+        as_encoder(str(pickled))
+    command = shlex.split(str(raised.value).split("then give the folder ")[1].split(": ", 1)[1])
+    assert command[:2] == ["python", "-c"]
+    monkeypatch.chdir(tmp_path)
+    # As the command does, without another import of torch, which takes seconds.
+    exec(command[2], {})
+    made = tmp_path / "safetensors" / ANGLE
+    assert (made / "model.safetensors").exists()
+    assert not list(made.rglob("*.bin"))
+    converted = SentenceTransformersEncoder(str(made))
+    assert converted.cue == PASSAGE_CUE
+    np.testing.assert_allclose(converted.embed(TEXTS), cls_average(bert), atol=1e-5)
+
+
+def test_model_on_the_hub_without_safetensors_is_refused_with_that_command(
+    pickled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a download leaves, so that the loader finds the model by its name and asks no network.
+    cache = tmp_path / "models--someone--legal-bert"
+    shutil.copytree(pickled, cache / "snapshots" / ("0" * 40))
+    (cache / "refs").mkdir()
+    (cache / "refs" / "main").write_text("0" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        InputError,
+        match=r"'someone/legal-bert' has no model\.safetensors.*'safetensors/legal-bert'",
+    ):
+        as_encoder("someone/legal-bert")
+
+
+def test_damaged_weights_are_refused(bert: Path) -> None:
+    folder = copied(bert, "damaged")
+    (folder / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"damaged' could not be loaded"):
+        as_encoder(str(folder))
+
+
+def test_folder_with_a_tokenizer_only_is_refused(bert: Path) -> None:
+    folder = copied(bert, "empty")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"empty' could not be loaded"):
+        as_encoder(str(folder))
+
+
+def test_loading_a_folder_prints_nothing(bert: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    as_encoder(str(bert)).embed(TEXTS)
+    told = capfd.readouterr()
+    assert (told.out, told.err) == ("", "")
