@@ -46,6 +46,8 @@ class Domain:
         scopes: Scope field to the values that a request may have, the default first.
         reader: Folder of a reader that was trained on its annotated queries; ``None`` where there
             is none.
+        open_at: Opens its stores where a user has them, in a folder or on a server by its URL;
+            ``None`` where the domain's cases are its own.
     """
 
     name: str
@@ -56,3 +58,4 @@ class Domain:
     measuring_queries: Callable[[], list[AnnotatedQuery]] = list
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reader: Path | None = None
+    open_at: Callable[[str, Encoder], OpenDomain] | None = None

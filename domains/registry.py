@@ -8,7 +8,11 @@ from casewright.domains.domain import Domain
 from casewright.errors import InputError
 
 #: Name to the module that holds ``DOMAIN``; imported when asked for.
-_MODULES = {"shopping": "casewright.domains.shopping.domain"}
+_MODULES = {
+    "documents": "casewright.domains.documents.domain",
+    "legal": "casewright.domains.legal.domain",
+    "shopping": "casewright.domains.shopping.domain",
+}
 
 
 def domain_names() -> list[str]:

@@ -62,10 +62,15 @@ class ExtractiveGenerator:
 
     def _quote(self, request: GenerationRequest, item: Evidence) -> str:
         if len(item.row) - ("source" in item.row) > 1:
-            return _short(item)
-        if len(item.text) <= LONG:
-            return " ".join(item.text.split())
-        sentences = [part for part in _SENTENCE.split(item.text) if part.strip()]
+            fields = [(name, self._cut(request, text)) for name, text in _fields(item)]
+            return _joined(fields) or item.text
+        return self._cut(request, item.text)
+
+    def _cut(self, request: GenerationRequest, text: str) -> str:
+        """Return a text, or those sentences of a long one that are nearest to the question."""
+        if len(text) <= LONG:
+            return " ".join(text.split())
+        sentences = [part for part in _SENTENCE.split(text) if part.strip()]
         kept = sorted(self._nearest(request.question, sentences))
         return " … ".join(" ".join(sentences[i].split()) for i in kept)[: 2 * LONG]
 
@@ -82,12 +87,20 @@ def _tame(text: str) -> str:
 
 
 def _short(item: Evidence) -> str:
-    """Return the readable fields of a result, the first without its name: ids are for machines."""
-    shown = [
+    return _joined(_fields(item)) or item.text
+
+
+def _fields(item: Evidence) -> list[tuple[str, str]]:
+    """Return the readable fields of a result: ids are for machines."""
+    return [
         (name, str(value))
         for name, value in item.row.items()
         if name != "source" and not name.endswith("_id") and value is not None
     ]
-    if not shown:
-        return item.text
-    return "; ".join([shown[0][1], *(f"{name} {value}" for name, value in shown[1:])])
+
+
+def _joined(fields: Sequence[tuple[str, str]]) -> str:
+    """Return fields as text, the first without its name."""
+    return "; ".join(
+        [text if not at else f"{name} {text}" for at, (name, text) in enumerate(fields)]
+    )

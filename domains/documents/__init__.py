@@ -1,0 +1,1 @@
+"""The documents domain: questions about what `casewright ingest` read."""

@@ -1,0 +1,78 @@
+"""The documents domain: a user asks what their own documents say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from casewright.domains.documents.store import open_store
+from casewright.domains.documents.tools import document_toolbox
+from casewright.domains.domain import Domain, OpenDomain
+from casewright.errors import InputError
+from casewright.planner import AnnotatedQuery
+from casewright.planner.plan_cases import plan_store
+from casewright.stores import Encoder
+
+QUESTIONS = (
+    "What are these documents about?",
+    "How is it installed?",
+    "Which settings are there, and what are their defaults?",
+    "Where is it explained what happens when something fails?",
+    "Why was it done this way?",
+    "Which function reads the file, and what does it return?",
+)
+
+
+def open_documents(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+    """Open what was ingested into a folder; ``anew`` changes nothing: only ingesting does.
+
+    Raises:
+        InputError: Nothing was ingested there.
+    """
+    return open_documents_at(folder, encoder)
+
+
+def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
+    """Open what was ingested into a folder, or a server by its URL.
+
+    Raises:
+        InputError: Nothing was ingested there.
+    """
+    # Opening a folder would make it.
+    if "://" not in str(location) and not Path(location).expanduser().is_dir():
+        raise _nothing(location)
+    documents = open_store(location, encoder)
+    try:
+        if not documents.count():
+            raise _nothing(location)
+        plans = plan_store(queries(), encoder)
+    except BaseException:
+        documents.close()
+        raise
+    stores = {"documents": documents, "plans": plans}
+    return OpenDomain(document_toolbox(documents), plans, stores)
+
+
+def _nothing(location: Path | str) -> InputError:
+    return InputError(
+        f"Nothing was ingested into {location} yet. Run: casewright ingest PATH. With --into, name "
+        "the same place here by --store."
+    )
+
+
+def queries() -> list[AnnotatedQuery]:
+    """Return the domain's annotated queries: each is answered by one search."""
+    plan = "s1 = document_search(query=question)"
+    return [
+        AnnotatedQuery.read({"id": f"d{number}", "query": query, "plan": plan})
+        for number, query in enumerate(QUESTIONS, 1)
+    ]
+
+
+DOMAIN = Domain(
+    name="documents",
+    description="A user asks what their own documents say: those that casewright ingest read.",
+    questions=QUESTIONS[:3],
+    open=open_documents,
+    queries=queries,
+    open_at=open_documents_at,
+)

@@ -1,0 +1,44 @@
+"""The one tool of the domain: a search over what was ingested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from casewright.stores import CaseStore
+from casewright.stores.document_cases import place
+from casewright.tools import Toolbox, ToolExample, tool_from_function
+
+#: Passages that a search finds.
+PASSAGES = 5
+#: A passage below this has nothing to do with the question: any is like any other a little.
+ON_TOPIC = 0.23
+#: A passage far behind the best one only dilutes the answer.
+NEAR_BEST = 0.6
+
+
+def document_toolbox(documents: CaseStore) -> Toolbox:
+    """Bind the tool to the store."""
+
+    def document_search(query: str) -> Sequence[dict[str, Any]]:
+        """Finds passages of the user's own documents and source code."""
+        hits = documents.search(query, PASSAGES)
+        best = max((hit.relevance for hit in hits), default=0.0)
+        return [
+            {"evidence": str(hit.case.solution), "source": place(hit.case)}
+            for hit in hits
+            if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)
+        ]
+
+    return Toolbox(
+        [
+            tool_from_function(
+                document_search,
+                sources={"query": ("question", "literal")},
+                example=ToolExample(
+                    "what does the manual say about cleaning the filter",
+                    "s1 = document_search(query=question)",
+                ),
+            )
+        ]
+    )

@@ -1,0 +1,139 @@
+"""Reading Open Australian Legal QA, ALQA: 2,124 questions with answers and source texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from casewright.domains.legal.acts import act_keys
+from casewright.domains.legal.cases import qa_case
+from casewright.domains.legal.entities import extract_entities
+from casewright.errors import DependencyError, InputError, told
+from casewright.stores import Case
+from casewright.stores.progress import progress_bar
+
+#: The set's names on Hugging Face, the present one first.
+DATASETS = ("isaacus/open-australian-legal-qa", "umarbutler/open-australian-legal-qa")
+Extractor = Callable[[str], Sequence[str]]
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Source(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    text: _Text
+    citation: _Text
+    version_id: str = ""
+    type: str = ""
+    jurisdiction: str = ""
+    source: str = ""
+    url: str = ""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    question: _Text
+    answer: _Text
+    source: _Source
+
+
+def read_alqa(source: str | Path, extractor: Extractor = extract_entities) -> list[Case]:
+    """Read ALQA, or another set in its form, as cases ⟨question, support, entities, answer⟩.
+
+    The support is the source's text. A case's metadata hold its citation, as ``key`` too, the
+    source's other fields, and ``acts``: keys of the Acts that it names (see ``act_keys``).
+
+    Args:
+        source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
+        extractor: Finds the entities of a support.
+
+    Raises:
+        InputError: The source cannot be read, or a record has another form; names file and line.
+        DependencyError: A name was given, and ``datasets`` is not installed.
+    """
+    records = list(_records(str(source)))
+    cases = []
+    with progress_bar(f"Reading the cases of {source}", len(records)) as advance:
+        for place, record in records:
+            cases.append(_case(_checked(record, place), extractor))
+            advance(1)
+    return cases
+
+
+def is_dataset(source: str) -> bool:
+    """Say whether a source is a name on Hugging Face, and no file."""
+    parts = source.split("/")
+    named = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
+    return named and not Path(source).exists()
+
+
+def _case(record: _Record, extractor: Extractor) -> Case:
+    source = record.source
+    entities = list(extractor(source.text))
+    return qa_case(
+        record.question,
+        source.text,
+        entities,
+        record.answer,
+        key=source.citation,
+        acts=act_keys([*extract_entities(source.citation), *entities]),
+        **source.model_dump(exclude={"text"}),
+    )
+
+
+def _checked(record: Any, place: str) -> _Record:
+    try:
+        return _Record.model_validate(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the record"
+        raise InputError(
+            f"{place}: {field}: {first['msg']}. A record of ALQA has question, answer and source "
+            "with text and citation."
+        ) from error
+
+
+def _records(source: str) -> Iterator[tuple[str, Any]]:
+    """Yield where each record stands, and the record."""
+    if is_dataset(source):
+        for number, record in enumerate(_downloaded(source), 1):
+            yield f"{source}, record {number}", record
+        return
+    path = Path(source)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}. Give the path of ALQA's qa.jsonl, or its name on "
+            f"Hugging Face: {DATASETS[0]}."
+        ) from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            try:
+                yield place, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{place}: this is no JSON: {error}.") from error
+
+
+def _downloaded(name: str) -> Any:
+    try:
+        datasets = import_module("datasets")
+    except ImportError as error:
+        raise DependencyError(
+            f"The set {name} is read from Hugging Face by datasets. Run: pip install datasets"
+        ) from error
+    try:
+        return datasets.load_dataset(name, split="train")
+    except Exception as error:  # a hub may fail in any way
+        raise InputError(
+            f"The set {name} cannot be read from Hugging Face: {told(error)}. Download its "
+            "qa.jsonl and give its path."
+        ) from error

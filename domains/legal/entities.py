@@ -1,0 +1,83 @@
+"""What a text names, without a model: the offline twin of ``ChatEntityExtractor``.
+
+CBR-RAG has a language model extract the entities of a support. Here patterns find Acts, cases,
+citations, sections, courts, judges, companies, people, places, dates and sums.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from casewright.domains.legal.entity_names import Names, Span
+from casewright.domains.legal.entity_words import MONTHS
+
+#: A text has no more entities than this; the first ones are kept.
+MOST = 60
+
+_MONTH = "|".join(MONTHS.split())
+# Every repetition is bounded, so that each pattern reads a text in linear time.
+_CITATION = re.compile(
+    r"\[\d{4}\] ?[A-Z][A-Za-z]{1,11} ?\d{1,5}\b"
+    r"|\(\d{4}\) \d{1,4} [A-Z][A-Za-z]{1,9}(?: \([A-Za-z]{1,9}\))? \d{1,5}\b"
+)
+_SECTION = re.compile(
+    r"(?<![\w'’])(?:[Ss]ections?|[Ss]ubsections?|ss?|regs?|cll?|[Rr]egulations?|[Rr]ules?|[Cc]lauses?"
+    r"|[Aa]rticles?|[Ss]chedules?|Parts?|Divisions?)\.? ?"
+    r"(?:\d{1,4}[A-Z]{0,3}|[IVXLC]{1,7}[A-Z]{0,2})(?:\(\w{1,5}\)){0,4}(?!\w)"
+)
+_DATE = re.compile(
+    rf"(?<!\w)(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{_MONTH}) (?:\d{{1,2}},? )?[12]\d{{3}}(?!\w)"
+    rf"|(?<!\w)\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTH})(?!\w)"
+)
+_SUM = re.compile(
+    r"(?<!\w)[A-Z]{0,3}[$£€¥] ?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,15})(?:\.\d{1,2})?"
+    r"(?: (?:thousand|million|billion|trillion)\b)?"
+)
+_YEAR = re.compile(r"(?<![\w.,$£€-])1[0-9]\d{2}(?![\w,-])|(?<![\w.,$£€-])20\d{2}(?![\w,-])")
+_NUMBERED = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
+
+
+def extract_entities(text: str) -> list[str]:
+    """Return what a text names, each once, in order of first mention; at most ``MOST``.
+
+    Works for prose of any kind, in time linear in the text. A word counts as a name for its
+    capital letter where that is not the sentence's.
+    """
+    taken = bytearray(len(text))
+    names = Names(text)
+    found: list[Span] = []
+    for spans in (
+        _matches(_CITATION, text),
+        names.cases(),
+        names.acts(),
+        _matches(_SECTION, text),
+        _matches(_DATE, text),
+        _matches(_SUM, text),
+        names.others(),
+        _matches(_YEAR, text),
+    ):
+        for start, end in spans:
+            if not any(taken[start:end]):
+                taken[start:end] = b"\1" * (end - start)
+                found.append((start, end))
+    ordered = [" ".join(text[start:end].split()) for start, end in sorted(found)]
+    return _once(ordered)[:MOST]
+
+
+def is_name(entity: str) -> bool:
+    """Say whether an entity names something, and is no section, citation, date, year or sum."""
+    return not any(pattern.fullmatch(entity) for pattern in _NUMBERED)
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+    return (match.span() for match in pattern.finditer(text))
+
+
+def _once(entities: Iterable[str]) -> list[str]:
+    """Leave out what was there before, and the end of a longer name: Nolan, Christopher Nolan."""
+    seen: dict[str, str] = {}
+    for entity in entities:
+        seen.setdefault(entity.casefold(), entity)
+    ends = {low.rsplit(" ", 1)[1] for low in seen if " " in low}
+    return [entity for low, entity in seen.items() if low not in ends]

@@ -1,0 +1,243 @@
+"""Names in a text: cases, Acts, courts, people, places; found word by word, in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from casewright.domains.legal.acts import INSTRUMENTS
+from casewright.domains.legal.entity_tokens import Tokens
+from casewright.domains.legal.entity_words import (
+    ACT_JOINERS,
+    AND_ENDS,
+    CALENDAR,
+    COMPANY_ENDS,
+    CONNECTORS,
+    FOR_HEADS,
+    GENERIC,
+    OPENERS,
+    PARTY_JOINERS,
+    TITLES,
+)
+
+#: Words of the longest name; a heading in capitals is cut into such.
+LONGEST = 14
+#: Words of the longest bracket before a ``v``.
+LONGEST_BRACKET = 24
+Span = tuple[int, int]
+
+_YEAR = re.compile(r"[12]\d{3}")
+_NUMBER = re.compile(r"\d{1,3}")
+_MATTERS = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of"))
+
+
+class Names:
+    """Finds the names of a text kind by kind; each kind takes its words from those after it.
+
+    Args:
+        text: Any text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._tokens = Tokens(text)
+        self._used = bytearray(len(self._tokens))
+
+    def cases(self) -> Iterator[Span]:
+        """Yield names of cases: ``X v Y``, ``Re X``, ``Ex parte X``, ``In the matter of X``."""
+        for here, token in enumerate(self._tokens):
+            if token.low in ("v", "vs"):
+                yield from self._versus(here)
+            elif token.capital and not self._used[here] and (words := self._matter(here)):
+                last = self._right(here + words, PARTY_JOINERS)
+                if last >= here + words:
+                    yield self._take(here, self._numbered(last))
+
+    def acts(self) -> Iterator[Span]:
+        """Yield names of Acts and regulations, with year and jurisdiction."""
+        for here in self._starts():
+            last = self._instrument(here, self._right(here, ACT_JOINERS))
+            if last is not None and (first := self._act_start(here, last)) < last:
+                yield self._take(first, self._act_end(last))
+
+    def others(self) -> Iterator[Span]:
+        """Yield the other names: runs of words with capitals."""
+        for here in self._starts():
+            end = self._joined(self._right(here, CONNECTORS))
+            first = self._name_start(here, end)
+            if first <= end and self._is_name(first, end):
+                yield self._take(first, end)
+            self._use(here, end)
+
+    def _starts(self) -> Iterator[int]:
+        """Yield the words with capitals that no name has taken."""
+        for here, token in enumerate(self._tokens):
+            if token.capital and not self._used[here]:
+                yield here
+
+    def _versus(self, here: int) -> Iterator[Span]:
+        before, after = here - 1, here + 1
+        while before > 0 and self._text(before) in "-–.":
+            before -= 1
+        while after < len(self._tokens) and self._text(after) in "-–.":
+            after += 1
+        if before < 0 or self._tokens[here].breaks:
+            return
+        first, last = self._left(before), self._right(after, PARTY_JOINERS)
+        if first <= before and last >= after:
+            yield self._take(first, self._numbered(last))
+
+    def _matter(self, here: int) -> int:
+        """Return how many words say that a case's name follows; 0 where none do."""
+        for opening in _MATTERS:
+            if self._tokens.low(here, len(opening)) == opening:
+                return len(opening)
+        return 0
+
+    def _right(self, here: int, inside: frozenset[str]) -> int:
+        """Return the last word of the name that begins here; ``here - 1`` where none does."""
+        last, at = here - 1, here
+        while at < len(self._tokens) and at - here < 2 * LONGEST and last - here < LONGEST:
+            token = self._tokens[at]
+            if self._used[at] or (at > here and token.breaks) or at - last > 5:
+                break
+            if token.capital and (at == here or not self._parted(at)):
+                last = at
+            elif last < here or not self._goes_on(at, last, inside):
+                break
+            elif token.text == "(":
+                at = self._bracket_end(at)
+            at += 1
+        return last
+
+    def _parted(self, at: int) -> bool:
+        """Say whether a word with a capital begins a sentence, or a name with its title."""
+        return self._tokens[at].low in TITLES or self._tokens.opens(at)
+
+    def _goes_on(self, at: int, last: int, inside: frozenset[str]) -> bool:
+        """Say whether a name may go on after this word or mark, which has no capital."""
+        token, before = self._tokens[at], self._tokens[last]
+        if token.text == ".":
+            return at == last + 1 and self._tokens.shortened(last)
+        if token.text == "(":
+            return self._bracket_end(at) > at
+        if token.low == "for" and inside is CONNECTORS:
+            return before.low in FOR_HEADS
+        if token.low == "the":
+            # "Queen of the Desert", "Smith v the King", but "Featuring the King".
+            return at > last + 1 or not self._tokens.opens(last)
+        return token.low in inside or _NUMBER.fullmatch(token.text) is not None
+
+    def _bracket_end(self, at: int) -> int:
+        """Return where a bracket of one or two names ends, if a name goes on after it."""
+        for end in (at + 2, at + 3):
+            part = self._tokens[at + 1 : end + 2]
+            if len(part) == end + 1 - at and part[-2].text == ")" and part[-1].capital:
+                return end if all(token.capital for token in part[:-2]) else at
+        return at
+
+    def _left(self, here: int) -> int:
+        """Return the first word of the party that ends here; ``here + 1`` where there is none."""
+        first, at = here + 1, here
+        while at >= 0 and here - at < 2 * LONGEST and not self._used[at]:
+            token = self._tokens[at]
+            if token.capital:
+                first = at
+            elif token.text == ")" and (opened := self._bracket_start(at)) is not None:
+                at = opened
+            elif not self._came_from(at):
+                break
+            if self._tokens.opens(at):
+                break
+            at -= 1
+        while first <= here and (
+            self._tokens[first].low in OPENERS or not self._tokens[first].capital
+        ):
+            first += 1
+        return first
+
+    def _came_from(self, at: int) -> bool:
+        """Say whether a party's name may reach back over this word or mark without a capital."""
+        token = self._tokens[at]
+        if token.text == ".":
+            return self._tokens.shortened(at - 1)
+        return token.low in PARTY_JOINERS or _NUMBER.fullmatch(token.text) is not None
+
+    def _bracket_start(self, at: int) -> int | None:
+        for start in range(at - 1, max(at - LONGEST_BRACKET, 0), -1):
+            if self._text(start) == "(":
+                return start
+        return None
+
+    def _numbered(self, last: int) -> int:
+        """Return the end of a name with its number, as in ``(No 2)``, where it has one."""
+        part = self._tokens.low(last + 1, 4)
+        numbered = len(part) == 4 and part[:2] == ("(", "no") and part[3] == ")"
+        return last + 4 if numbered and part[2].isdecimal() else last
+
+    def _joined(self, last: int) -> int:
+        """Return the end of a name with what ``and`` adds to it: Securities and Investments …."""
+        following = self._tokens[last + 1 : last + 3]
+        if [token.low for token in following[:1]] != ["and"] or not following[-1].capital:
+            return last
+        end = self._right(last + 2, CONNECTORS)
+        parted = self._tokens[last].low in COMPANY_ENDS
+        return end if self._tokens[end].low in AND_ENDS and not parted else last
+
+    def _instrument(self, first: int, last: int) -> int | None:
+        """Return where the first name of an instrument ends, but for its year."""
+        for at in range(first + 1, last + 1):
+            token = self._tokens[at]
+            if token.capital and token.low in INSTRUMENTS:
+                # "Code of Practice Act" goes on; "Sale Act 1995" and "Sale Act and the" do not.
+                following = self._tokens.low(at + 1, 1)
+                if at == last or following[0] in ("and", ",") or _YEAR.fullmatch(following[0]):
+                    return at
+        return None
+
+    def _act_start(self, first: int, last: int) -> int:
+        for at in range(last - 1, first, -1):
+            # "Smith and the Sale Act", but "Protection of the Sea Act".
+            if self._tokens[at].low == "the" and self._tokens[at - 1].low not in ("of", "for"):
+                return at + 1
+        while first < last and (
+            not self._tokens[first].capital or self._tokens[first].low in OPENERS
+        ):
+            first += 1
+        return first
+
+    def _act_end(self, last: int) -> int:
+        if _YEAR.fullmatch("".join(self._tokens.low(last + 1, 1))):
+            last += 1
+            part = self._tokens[last + 1 : last + 4]
+            if len(part) == 3 and (part[0].text, part[2].text) == ("(", ")") and part[1].capital:
+                return last + 3
+        return last
+
+    def _name_start(self, first: int, last: int) -> int:
+        start = first
+        while start <= last and (
+            not self._tokens[start].capital
+            or self._tokens[start].low in OPENERS | TITLES | CALENDAR
+            or (start < last and self._tokens.borrowed(start))
+        ):
+            start += 1
+        return start
+
+    def _is_name(self, first: int, last: int) -> bool:
+        if last > first:
+            return any(word not in GENERIC for word in self._tokens.low(first, last + 1 - first))
+        low = self._tokens[first].low
+        if len(low) < 2 or low in GENERIC:
+            return False
+        return not self._tokens.opens(first) or self._tokens.repeated(first)
+
+    def _text(self, at: int) -> str:
+        return self._tokens[at].text
+
+    def _take(self, first: int, last: int) -> Span:
+        self._use(first, last)
+        return self._tokens[first].start, self._tokens[last].end
+
+    def _use(self, first: int, last: int) -> None:
+        for at in range(first, last + 1):
+            self._used[at] = True

@@ -1,0 +1,63 @@
+"""Words that decide whether a capital letter makes a name."""
+
+from __future__ import annotations
+
+
+def words(line: str) -> frozenset[str]:
+    """Return the words of a line as a set."""
+    return frozenset(line.split())
+
+
+#: Stand inside a name, between two of its words.
+CONNECTORS = words("of for the de van von der den du la le di da del el al bin ibn &")
+#: Stand inside a party's name too.
+PARTY_JOINERS = CONNECTORS | {"and"}
+#: Stand inside an Act's name too, though elsewhere they part two names.
+ACT_JOINERS = CONNECTORS | words("and on in to with , ' ’")
+#: Open a sentence; no name begins with one.
+OPENERS = words(
+    "a about above according accordingly after against all also although among an and another any "
+    "applying are as at back because before being below between both but by can considering could "
+    "despite did do does during each either even every finally first following for from further "
+    "given had has have having he her here his how however i if in including instead into is it "
+    "its itself last later like many may might more moreover most much must my neither never "
+    "nevertheless next no none nor not nothing now of on once one only or other our out over own "
+    "per prior pursuant quite rather second secondly section see seven several shall she should "
+    "since so some soon still subject such than that the their them then there thereafter "
+    "therefore these they third this those though three through throughout thus to together two "
+    "under unless until up upon was we were what whatever when whenever where whereas whether "
+    "which while who whom whose why will with within without would yes yet you your"
+)
+#: Before a name, and no part of it.
+TITLES = words("mr mrs ms miss dr prof mx messrs")
+#: Alone no name: many a case has one.
+GENERIC = words(
+    "accused act acts agreement applicant applicants appeal appellant appellants application "
+    "association authority award board chief claimant code commission commissioner committee "
+    "company contract council counsel court courts crown defendant defendants department director "
+    "fund government held honour honours judge judgment judgement justice landlord lease "
+    "legislature lessee lessor licensee magistrate member minister ministry order orders "
+    "parliament part plaintiff plaintiffs policy president principal purchaser reasons registrar "
+    "registry regulation regulations respondent respondents rule rules schedule secretary seller "
+    "society state statute subsection tenant tribunal vendor worker"
+)
+#: What "for" may follow inside a name.
+FOR_HEADS = words(
+    "agency association award board bureau centre center commissioner committee council court "
+    "department director foundation fund institute ministry minister office prize secretary "
+    "society"
+)
+#: End a name whose parts "and" may join: the Securities and Investments Commission.
+AND_ENDS = words(
+    "affairs agency association authority board bureau bureaux centre center citizenship college "
+    "commerce commission committee council department guardian institute ministry office party "
+    "prosecutions society sons trustee tribunal university"
+)
+#: End of a company's name.
+COMPANY_ENDS = words("ltd limited inc incorporated llc plc corporation corp")
+#: Followed by a full stop that ends no sentence.
+SHORTENED = TITLES | words("v vs no st co pty jr sr hon cf eg ie para s ss r cl")
+MONTHS = "January February March April May June July August September October November December"
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+#: Capital letters that the patterns for dates see to.
+CALENDAR = frozenset(f"{MONTHS} {DAYS}".casefold().split())

@@ -1,0 +1,88 @@
+"""The two tools of the legal domain: cases like a question, and cases under an Act."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from casewright.domains.legal.acts import matching_keys
+from casewright.domains.legal.naming import named_by
+from casewright.stores import CaseStore, Hit
+from casewright.tools import Toolbox, ToolExample, ToolSpec, tool_from_function
+
+#: A case below this has nothing to do with the question: gibberish reaches 0.17.
+ON_TOPIC = 0.22
+#: A case far behind the best one only dilutes the answer; of two cases that answer a question
+#: together, the second reaches two thirds of the first.
+NEAR_BEST = 0.7
+#: Most cases of one search.
+MOST = 4
+#: Cases among which one that the question names is looked for.
+CANDIDATES = 100
+ASKED = ("question", "literal")
+RESULTS = ("citation", "answer", "evidence")
+Row = dict[str, Any]
+
+
+def legal_toolbox(cases: CaseStore) -> Toolbox:
+    """Bind the tools to the store of cases."""
+    return Toolbox([_case_search(cases), _act_cases(cases)])
+
+
+def _case_search(cases: CaseStore) -> ToolSpec:
+    def case_search(query: str) -> list[Row]:
+        """Decided cases and statute sections like the question: what a court held, and why."""
+        hits = cases.search(query, CANDIDATES)
+        best = max((hit.relevance for hit in hits), default=0.0)
+        least = max(ON_TOPIC, NEAR_BEST * best)
+        named = named_by(query, [hit.case.metadata["citation"] for hit in hits])
+        near = [
+            (level, hit)
+            for level, hit in zip(named, hits, strict=True)
+            if level or hit.relevance >= least
+        ]
+        near.sort(key=lambda item: -item[0])
+        return [_row(cases, hit) for _, hit in near[:MOST]]
+
+    return tool_from_function(
+        case_search,
+        results=RESULTS,
+        sources={"query": ASKED},
+        example=ToolExample(
+            "Why was the appeal out of time in Nasr v NRMA Insurance?",
+            "s1 = case_search(query=question)",
+        ),
+    )
+
+
+def _act_cases(cases: CaseStore) -> ToolSpec:
+    @cache
+    def known() -> frozenset[str]:
+        return frozenset(key for case in cases.all() for key in case.metadata.get("acts", ()))
+
+    def act_cases(act: str, query: str) -> list[Row]:
+        """Cases and sections that name one Act or regulation, the nearest to the question first."""
+        keys = matching_keys(act, known())
+        if not keys:
+            return []
+        return [_row(cases, hit) for hit in cases.search(query, MOST, where={"acts": keys})]
+
+    return tool_from_function(
+        act_cases,
+        results=RESULTS,
+        sources={"act": ("span", "literal"), "query": ASKED},
+        example=ToolExample(
+            "Which decisions apply the Migration Act 1958 to late applications?",
+            's1 = act_cases(act="Migration Act 1958", query=question)',
+        ),
+    )
+
+
+def _row(cases: CaseStore, hit: Hit) -> Row:
+    citation = hit.case.metadata["citation"]
+    return {
+        "citation": citation,
+        "answer": hit.case.solution,
+        "evidence": cases.schema.support(hit.case),
+        "source": f"legal:{citation}",
+    }

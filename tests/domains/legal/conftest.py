@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from casewright.domains import OpenDomain, find_domain
+from casewright.domains.legal.data import SETTING
+from casewright.stores import default_encoder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shipped_cases() -> Iterator[None]:
+    """The cases that ship, whatever set the developer uses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(SETTING, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def legal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
+    """The legal domain, freshly built in a folder of its own."""
+    opened = find_domain("legal").open(tmp_path_factory.mktemp("legal"), default_encoder(), False)
+    yield opened
+    opened.close()

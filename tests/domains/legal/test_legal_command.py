@@ -1,0 +1,53 @@
+"""The legal domain as a user meets it: the command line, in processes of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright.domains import find_domain
+from tests.serve.helpers import new_home, one_line_error, result, run
+
+QUESTION = find_domain("legal").questions[0]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = new_home(tmp_path_factory.mktemp("legal") / "home")
+    built = result(run(made, "domains", "--build", "legal", "--json"))
+    assert built["cases"]["legal"] >= 60
+    return made
+
+
+def test_answer_cites_cases_and_names_them(home: Path) -> None:
+    answer = result(run(home, "ask", "--domain", "legal", QUESTION, "--json"))
+    cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
+    assert cited
+    for item in cited:
+        assert item["source"] == f"legal:{item['row']['citation']}"
+
+
+def test_answer_for_people_names_the_case_beside_its_evidence(home: Path) -> None:
+    done = run(home, "ask", "--domain", "legal", QUESTION)
+    assert done.returncode == 0, done.stderr
+    answer, _, evidence = done.stdout.partition("\nEvidence\n")
+    assert "[E1]" in answer
+    assert evidence.startswith("[E1] legal:")
+    named = evidence.partition("  ")[0].removeprefix("[E1] legal:")
+    assert named in " ".join(answer.split())
+
+
+def test_setting_that_names_no_file_is_an_error_of_the_user(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_ALQA", str(home / "none.jsonl"))
+    told = one_line_error(run(home, "ask", "--domain", "legal", "Is a note a will?"))
+    assert "CASEWRIGHT_ALQA" in told
+    assert "none.jsonl" in told
+
+
+def test_domain_is_listed_with_its_questions(home: Path) -> None:
+    listed = {domain["name"]: domain for domain in result(run(home, "domains", "--json"))}
+    assert listed["legal"]["questions"] == list(find_domain("legal").questions)
+    assert listed["legal"]["scopes"] == {}

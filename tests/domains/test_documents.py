@@ -1,0 +1,122 @@
+"""The documents domain: questions about what was ingested, by its real encoder and planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from casewright.domains import OpenDomain, find_domain
+from casewright.domains.documents.store import open_store
+from casewright.errors import InputError
+from casewright.planner import CasePlanner
+from casewright.planner.request import PlanRequest
+from casewright.stores import default_encoder
+from casewright.stores.ingest import ingest
+from tests.domains.helpers import call
+from tests.stores.document_files import pdf, write
+
+DOMAIN = find_domain("documents")
+FILES = {
+    "coffee.md": (
+        "# Coffee machine\n\n## Descaling\n\nDescale the machine every three months with citric "
+        "acid.\n\n## Warranty\n\nThe warranty lasts two years from the day of purchase.\n"
+    ),
+    "report.pdf": pdf(["Staff grew to 140 people.", "The harbour office moved to Oslo in May."]),
+    "pump.py": (
+        "class Pump:\n    def prime(self, seconds):\n"
+        '        """Fill the pump with water before its first use."""\n        self.run(seconds)\n'
+    ),
+    "page.html": "<title>Bikes</title><h1>Brakes</h1><p>Replace brake pads thinner than 1 mm.</p>",
+}
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("documents")
+    with open_store(made / "store", default_encoder()) as store:
+        assert ingest(store, write(made / "manuals", FILES)).files == len(FILES)
+    return made / "store"
+
+
+@pytest.fixture(scope="module")
+def opened(location: Path) -> Iterator[OpenDomain]:
+    domain = DOMAIN.open(location, default_encoder(), False)
+    yield domain
+    domain.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "source", "said"),
+    [
+        (
+            "How often must I descale the coffee machine?",
+            "manuals/coffee.md, lines 3-5 (Coffee machine › Descaling)",
+            "every three months",
+        ),
+        ("Where did the harbour office move?", "manuals/report.pdf, page 2", "Oslo"),
+        ("How is the pump filled with water?", "manuals/pump.py, lines 1-4 (Pump.prime)", "prime"),
+        ("When are brake pads to be replaced?", "manuals/page.html (Brakes)", "1 mm"),
+    ],
+)
+def test_passage_is_found_with_its_file_and_its_place_there(
+    opened: OpenDomain, question: str, source: str, said: str
+) -> None:
+    rows = call(opened, "document_search", question)
+    assert rows[0]["source"] == source
+    assert said in rows[0]["evidence"]
+    assert all(set(row) == {"evidence", "source"} for row in rows)
+
+
+def test_question_about_nothing_that_was_ingested_finds_nothing(opened: OpenDomain) -> None:
+    assert call(opened, "document_search", "Who won the world cup in 1998?") == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How long is the warranty?",
+        "prime",
+        "compare the brakes with the pump, and tell me who wrote the report and when",
+        "Was ist mit dem Büro am Hafen?",
+        "What does Pump.prime(seconds) return?",
+    ],
+)
+def test_every_question_is_planned_as_one_search_by_it(opened: OpenDomain, question: str) -> None:
+    result = CasePlanner(opened.plan_cases).plan(PlanRequest(question, opened.toolbox))
+    assert str(result.plan) == "s1 = document_search(query=question)"
+    assert result.fallback == ""
+
+
+def test_annotated_queries_can_be_run_with_the_domains_tools(opened: OpenDomain) -> None:
+    queries = DOMAIN.queries()
+    assert len(queries) >= 5
+    assert opened.plan_cases.count() == len(queries)
+    for query in queries:
+        query.record.request(opened.toolbox).validate(query.plan)
+
+
+def test_stores_are_told_by_name_with_their_counts(opened: OpenDomain) -> None:
+    assert opened.stores["documents"].count() == 6
+
+
+def test_before_anything_was_ingested_the_command_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "nothing"
+    with pytest.raises(InputError, match="casewright ingest PATH"):
+        DOMAIN.open(place, default_encoder(), False)
+    assert not place.exists()
+    open_store(place, default_encoder()).close()
+    with pytest.raises(InputError, match="casewright ingest PATH"):
+        DOMAIN.open(place, default_encoder(), True)
+    # It is not held by who was refused.
+    open_store(place, default_encoder()).close()
+
+
+def test_domain_is_opened_where_the_user_says(location: Path) -> None:
+    assert DOMAIN.open_at is not None
+    domain = DOMAIN.open_at(str(location), default_encoder())
+    try:
+        assert call(domain, "document_search", "brake pads")
+    finally:
+        domain.close()
