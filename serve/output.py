@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -67,7 +68,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
         table.add_column(column, justify=justify, overflow="fold", min_width=width)
     for row in rows:
         table.add_row(*(escape(_shown(value)) for value in row))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    # A file has no edge to fold a table at.
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        width = Console(width=10_000).measure(table).maximum
+        console = Console(highlight=False, width=width)
+    console.print(table)
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import json
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench import legal
+from casewright.bench.legal_data import find_sets
+from casewright.bench.legal_measures import KS, WEIGHTINGS, random_f1_at_k
+from casewright.bench.legal_retrieval import CuedEncoder, Trial, label_of
+from casewright.bench.report import Report
+from casewright.errors import InputError
+from casewright.serve.cli import app
+from tests.bench.legal_helpers import (
+    TOWNS,
+    multihop_folder,
+    published_table,
+    town_items,
+    write_lines,
+)
+from tests.serve.helpers import run
+from tests.support.encoders import HashingEncoder
+
+LABELS = [label_of(weights) for weights in WEIGHTINGS]
+SETS = ("hotpotqa", "musique")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = multihop_folder(tmp_path_factory.mktemp("data"))
+    published_table(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Report:
+    return legal.measure_legal(folder, HashingEncoder(512), cue="Represent this: ")
+
+
+def rows_of(report: Report) -> dict[str, Any]:
+    return {row["ranking"]: row for row in report.rows}
+
+
+def test_every_set_and_their_mean_are_scored_by_the_six_weightings(report: Report) -> None:
+    rows = rows_of(report)
+    for part in ("", " (test half)"):
+        for label in LABELS:
+            scores = [rows[f"{name}{part}: {label}"] for name in (*SETS, "all sets")]
+            for column in (*(f"k{k}" for k in KS), "mean"):
+                one, two, both = (row[column] for row in scores)
+                assert both == pytest.approx((one + two) / 2)
+    assert report.settings["sets"]["musique"] == {
+        "cases": 16,
+        "questions": 8,
+        "questions_left_out": 0,
+    }
+
+
+def test_questions_that_name_their_cases_find_both(report: Report) -> None:
+    # Both parents are the first two of sixteen cases.
+    for row in rows_of(report).values():
+        if row["ranking"] in (f"hotpotqa: {label}" for label in LABELS):
+            assert [row[f"k{k}"] for k in KS] == pytest.approx(
+                [2 * min(k, 2) / (k + 2) for k in KS]
+            )
+
+
+def test_controls_stand_beside_and_are_near_each_other(report: Report) -> None:
+    rows, figures = rows_of(report), report.figures
+    for name in SETS:
+        chance = rows[f"{name}: random order, expected"]
+        assert [chance[f"k{k}"] for k in KS] == pytest.approx(list(random_f1_at_k(16)))
+        # The questions' own parents are in front, so a stranger's cannot be.
+        shuffled = rows[f"{name}: labels shuffled"]
+        assert shuffled["k1"] == 0
+        assert shuffled["k19"] == pytest.approx(chance["k19"])
+        assert abs(shuffled["mean"] - chance["mean"]) < 0.06
+    assert figures["f1_labels_shuffled"] < figures["f1_papers_best_weighting"] / 1.5
+    assert figures["ratio_papers_best_weighting_over_random_order"] > 1.5
+
+
+def test_best_weighting_is_shown_on_the_other_half_beside_the_papers(report: Report) -> None:
+    rows, figures = rows_of(report), report.figures
+    best = tuple(
+        figures[f"best_here_weight_of_{name}"] for name in ("question", "support", "entities")
+    )
+    assert sum(best) == pytest.approx(1)
+    own = rows[f"all sets (test half): best {label_of(best)}"]
+    assert figures["f1_test_half_best_here"] == pytest.approx(own["mean"])
+    theirs = rows[f"all sets (test half): {LABELS[-1]}"]
+    assert figures["f1_test_half_papers_best_weighting"] == pytest.approx(theirs["mean"])
+    assert figures["f1_test_half_difference"] == pytest.approx(own["mean"] - theirs["mean"])
+    assert figures["f1_test_half_difference_low_95"] <= figures["f1_test_half_difference"]
+
+
+def test_store_ranks_as_the_cosines_that_the_grid_is_scored_by(report: Report) -> None:
+    assert report.figures["share_of_rankings_alike_by_store_and_by_cosines"] == 1.0
+
+
+def test_papers_figures_stand_beside_as_they_are_in_its_file(report: Report) -> None:
+    rows = rows_of(report)
+    theirs = [name for name in rows if name.startswith("paper, ")]
+    assert theirs == [
+        f"paper, {encoder}: {weights}"
+        for encoder in ("BERT", "LegalBERT", "AnglEBERT")
+        for weights in ("1.00 0.00 0.00", "0.25 0.40 0.35")
+    ]
+    assert all(rows[name]["k37"] == 0.125 for name in theirs)
+
+
+def test_cue_is_measured_on_the_development_half_with_and_without(report: Report) -> None:
+    rows, figures = rows_of(report), report.figures
+    means = {}
+    for told in ("with the cue", "without a cue"):
+        half = f"{told} (development half): "
+        assert [name for name in rows if name.startswith(half)] == [half + one for one in LABELS]
+        means[told] = [rows[half + one]["mean"] for one in LABELS]
+    for place, name in ((1, "support_alone"), (2, "entities_alone"), (5, "papers_best_weighting")):
+        with_cue, without = (scores[place] for scores in means.values())
+        assert figures[f"f1_difference_by_the_cue_{name}"] == pytest.approx(with_cue - without)
+    # Questions are compared with questions: no cue is put before them.
+    assert means["with the cue"][0] == means["without a cue"][0]
+
+
+def test_cue_stands_before_queries_to_supports_and_entities_and_before_no_case(
+    folder: Path,
+) -> None:
+    encoder = HashingEncoder(64)
+    (found,) = find_sets(folder, "musique", 4)
+    with Trial(found, CuedEncoder(encoder, "Cue: ")) as trial:
+        trial.scores(WEIGHTINGS[-1])
+    texts = [text for call in encoder.calls for text in call]
+    question = found.questions[0].text
+    assert texts.count(f"Cue: {question}") == 2
+    assert texts.count(question) == 1
+    assert not any(
+        str(case.problem["support"]) in text
+        for case in found.cases
+        for text in texts
+        if text.startswith("Cue: ")
+    )
+
+
+def test_store_ranks_as_cosines_where_many_scores_are_equal(tmp_path: Path) -> None:
+    items, number = town_items(), count()
+    for item in items:
+        item["context"] += [[f"Place {next(number)}", ["It is a place."]] for _ in range(30)]
+    write_lines(tmp_path / "hotpotqa-dev.jsonl", items)
+    (found,) = find_sets(tmp_path)
+    # Few dimensions: many texts have one vector.
+    with Trial(found, HashingEncoder(4)) as trial:
+        cosines = trial.cosines()
+        assert cosines.shape == (3, len(TOWNS), len(found.cases))
+        assert [trial.agreement(weights, cosines) for weights in WEIGHTINGS] == [1.0] * 6
+
+
+def test_limit_bounds_the_questions_and_keeps_the_cases(folder: Path) -> None:
+    made = legal.measure_legal(folder, HashingEncoder(64), only="musique", limit=4)
+    assert made.settings["sets"] == {
+        "musique": {"cases": 16, "questions": 4, "questions_left_out": 0}
+    }
+    assert not any("all sets" in row["ranking"] for row in made.rows)
+
+
+def test_heat_maps_are_drawn_ours_beside_the_papers(report: Report) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    assert report.draw is not None
+    report.draw(figure.subplots())
+    drawn = [axes for axes in figure.axes if axes.get_title()]
+    titles = [axes.get_title() for axes in drawn]
+    assert sorted(title.split(":")[0] for title in titles) == sorted(
+        [*SETS, "all sets", *["CBR-RAG, section 6, F1@k"] * 3]
+    )
+    ours = next(axes for axes in drawn if axes.get_title().startswith("hotpotqa"))
+    assert [label.get_text() for label in ours.get_yticklabels()] == LABELS
+    assert [label.get_text() for label in ours.get_xticklabels()] == [str(k) for k in KS]
+    row = rows_of(report)[f"hotpotqa: {LABELS[0]}"]
+    assert [text.get_text() for text in ours.texts[: len(KS)]] == [
+        f"{row[f'k{k}']:.3f}" for k in KS
+    ]
+
+
+def test_command_measures_and_draws_with_the_packaged_encoder(folder: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "legal.png"
+    arguments = ["--data", str(folder), "--set", "hotpotqa", "--plot", str(picture), "--json"]
+    done = CliRunner().invoke(app, ["bench", "legal", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    made = json.loads(done.stdout)
+    assert made["bench"] == "legal"
+    assert {"machine", "settings", "figures", "rows"} <= set(made)
+    assert made["settings"]["encoder"].startswith("all-MiniLM-L6-v2")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("nowhere", "no such folder"),
+        ("empty", "it holds no set"),
+        ("broken", "line 1"),
+        ("table", "not the paper's table"),
+    ],
+)
+def test_bad_data_is_a_users_error_in_one_line(tmp_path: Path, data: str, said: str) -> None:
+    (tmp_path / "empty").mkdir()
+    broken = tmp_path / "broken" / "musique-dev.jsonl"
+    broken.parent.mkdir()
+    broken.write_text("{not json}\n", encoding="utf-8")
+    published_table(multihop_folder(tmp_path / "table")).write_text("a,b\n1,2\n", encoding="utf-8")
+    done = run(tmp_path, "bench", "legal", "--data", tmp_path / data)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_unknown_set_is_an_input_error_that_names_those_there(folder: Path) -> None:
+    with pytest.raises(InputError, match="holds no set 'squad'"):
+        find_sets(folder, "squad")
+    with pytest.raises(InputError, match="There are: shipped"):
+        find_sets(None, "squad")
