@@ -48,6 +48,7 @@ class Domain:
             is none.
         open_at: Opens its stores where a user has them, in a folder or on a server by its URL;
             ``None`` where the domain's cases are its own.
+        mark: The file that its folder has once its stores are built.
     """
 
     name: str
@@ -59,3 +60,4 @@ class Domain:
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reader: Path | None = None
     open_at: Callable[[str, Encoder], OpenDomain] | None = None
+    mark: str = "built.json"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from casewright.serve.options import AsJson, DomainName, PlannerName, Plot
+from casewright.errors import InputError
+from casewright.serve.options import AsJson, DomainName, GeneratorName, PlannerName, Plot
 
 bench = typer.Typer(help="Measure, side by side in one run.")
 
@@ -71,3 +73,96 @@ def bench_evidence(domain: DomainName = "shopping", as_json: AsJson = False) -> 
     from casewright.bench.evidence import measure_evidence
 
     measure_evidence(domain).show(as_json=as_json, plot=None)
+
+
+@bench.command("legal")
+def bench_legal(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="A folder with ALQA's qa.jsonl and pairs.jsonl, or with the multi-hop sets; or "
+            "the word shipped: the domain's own cases."
+        ),
+    ] = Path("shipped"),
+    only: Annotated[str | None, typer.Option("--set", help="Only the set of this name.")] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="A sentence-transformers model's name or folder; else the packaged one."),
+    ] = None,
+    cue: Annotated[
+        str | None, typer.Option(help="Also measure this text before queries, and none.")
+    ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Measure answers in place of retrieval.")
+    ] = False,
+    generator: GeneratorName = "extractive",
+    limit: Annotated[
+        int | None, typer.Option(min=4, help="At most so many questions of each set.")
+    ] = None,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score retrieval for questions with two parent cases, or with --answers the answers.
+
+    The first time, every case is encoded: some minutes for the three multi-hop sets.
+    """
+    from casewright.bench.legal_data import SHIPPED
+    from casewright.bench.legal_retrieval import named_encoder
+
+    if (cue is not None) if answers else (generator != "extractive"):
+        raise InputError("--generator goes with --answers; --cue goes without.")
+    place = None if str(data) == SHIPPED else data
+    if answers:
+        from casewright.bench.legal_answers import measure_answers
+        from casewright.planner import chat_model
+        from casewright.serve.session import EXTRACTIVE, check_generator
+
+        check_generator(generator)
+        model = None if generator == EXTRACTIVE else chat_model(generator)
+        report = measure_answers(place, named_encoder(encoder), model, only=only, limit=limit)
+    else:
+        from casewright.bench.legal import measure_legal
+
+        report = measure_legal(place, named_encoder(encoder), only=only, cue=cue, limit=limit)
+    report.show(as_json=as_json, plot=plot)
+
+
+@bench.command("stores")
+def bench_stores(
+    sizes: Annotated[
+        str, typer.Option(help="How many cases, each at least 100.", metavar="N,N,…")
+    ] = "1000,10000,100000",
+    queries: Annotated[int, typer.Option(min=4, help="Queries for each size.")] = 40,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="edge or local; by default edge, and local up to 10,000 cases."),
+    ] = None,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the case store with searches merged in Python, Qdrant's formula and cbrkit.
+
+    Some ten minutes on two cores, and up to 6 GB of memory, at the default sizes.
+    """
+    from casewright.bench.stores import measure_stores, sizes_of
+
+    measure_stores(sizes_of(sizes), queries, engine).show(as_json=as_json, plot=plot)
+
+
+@bench.command("selection")
+def bench_selection(
+    domain: DomainName = "shopping",
+    sizes: Annotated[str, typer.Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
+    queries: Annotated[
+        int | None, typer.Option(min=1, help="Annotated queries to certify over; all by default.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Timings of each selection.")] = 9,
+    seed: Annotated[int, typer.Option(help="Of the candidates.")] = 0,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time selection beside LangChain's and a naive one, and count what is proved exact."""
+    from casewright.bench.selection import measure_selection, read_sizes
+
+    report = measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
+    report.show(as_json=as_json, plot=plot)

@@ -14,6 +14,7 @@ from casewright import __version__
 from casewright.errors import CasewrightError, InputError
 from casewright.serve.bench_commands import bench
 from casewright.serve.finetune_commands import finetune
+from casewright.serve.ingest_commands import ingest
 from casewright.serve.options import AsJson, ContextText, DomainName, GeneratorName, PlannerName
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def ask(
         str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
     ] = None,
     context: ContextText = None,
+    store: Annotated[
+        str | None,
+        typer.Option(help="What ingest --into was given: a folder or a URL.", metavar="LOCATION"),
+    ] = None,
     planner: PlannerName = "case",
     generator: GeneratorName = "extractive",
     as_json: AsJson = False,
@@ -74,7 +79,7 @@ def ask(
     check_generator(generator)
     known = read_context(context)
     scope = scope_of(find_domain(domain), {"customer": customer})
-    session = open_session(domain, planner)
+    session = open_session(domain, planner, store)
     try:
         from casewright.graph import RunContext
 
@@ -207,7 +212,7 @@ def domains(
                     "questions": list(domain.questions),
                     "scopes": {field: list(values) for field, values in domain.scopes.items()},
                     "folder": str(data_folder() / domain.name),
-                    "built": (data_folder() / domain.name / "built.json").exists(),
+                    "built": (data_folder() / domain.name / domain.mark).exists(),
                 }
                 for domain in known
             ]
@@ -219,6 +224,9 @@ def domains(
             typer.echo(f'  casewright ask --domain {domain.name} "{question}"')
         for field, values in domain.scopes.items():
             typer.echo(f"  --{field} {' | '.join(values)}")
+
+
+app.command()(ingest)
 
 
 def main() -> None:

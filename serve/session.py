@@ -41,14 +41,26 @@ class Session:
         self.opened.close()
 
 
-def open_session(domain_name: str, planner: str = CASE_PLANNER) -> Session:
-    """Open a domain in the data folder, with a planner.
+def open_session(
+    domain_name: str, planner: str = CASE_PLANNER, store: str | None = None
+) -> Session:
+    """Open a domain, with a planner.
+
+    Args:
+        domain_name: The domain.
+        planner: The planner.
+        store: Where the domain's cases are, where a user has them; in the data folder by default.
 
     Raises:
-        InputError: Domain or planner are unknown.
+        InputError: Domain or planner are unknown, or the domain's cases are its own.
     """
     domain = find_domain(domain_name)
     check_planner(planner)
+    if store is not None and domain.open_at is None:
+        raise InputError(
+            f"The domain {domain_name!r} has its own cases. Leave --store out; it goes with "
+            "--domain documents."
+        )
     from casewright.stores import default_encoder
     from casewright.stores.minilm import MiniLMEncoder
     from casewright.stores.paths import data_folder
@@ -59,7 +71,10 @@ def open_session(domain_name: str, planner: str = CASE_PLANNER) -> Session:
     reader = open_reader(domain) if planner != SHAPE_PLANNER else None
     if reader is not None:
         reader.preload()
-    opened = domain.open(data_folder() / domain.name, encoder, False)
+    if store is not None and domain.open_at is not None:
+        opened = domain.open_at(store, encoder)
+    else:
+        opened = domain.open(data_folder() / domain.name, encoder, False)
     try:
         return Session(domain, opened, make_planner(planner, opened.plan_cases, reader), encoder)
     except BaseException:

@@ -2,6 +2,7 @@
 
 from casewright.stores.case import Binary, Case
 from casewright.stores.changes import Change
+from casewright.stores.document_cases import document_schema
 from casewright.stores.encoder import Encoder
 from casewright.stores.encoder_cache import CachedEncoder
 from casewright.stores.encoders import (
@@ -12,6 +13,7 @@ from casewright.stores.encoders import (
 )
 from casewright.stores.facet import Components, Facet, text_facet
 from casewright.stores.hit import Hit, Retained
+from casewright.stores.ingest import IngestReport, ingest
 from casewright.stores.revise import Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
@@ -28,14 +30,17 @@ __all__ = [
     "Encoder",
     "Facet",
     "Hit",
+    "IngestReport",
     "Pick",
     "Retained",
     "Revised",
     "Selection",
     "as_encoder",
     "default_encoder",
+    "document_schema",
     "from_langchain",
     "from_llamaindex",
+    "ingest",
     "revise",
     "select",
     "text_facet",

@@ -11,6 +11,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Encoder
+from casewright.stores.embedded import RECORD
 
 QUESTIONS = (
     "What are these documents about?",
@@ -75,4 +76,5 @@ DOMAIN = Domain(
     open=open_documents,
     queries=queries,
     open_at=open_documents_at,
+    mark=RECORD,
 )

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from casewright.domains import domain_names
 from tests.serve.helpers import Done, one_line_error, run
 
+DOMAINS = f"Domains are: {', '.join(domain_names())}."
 #: What was asked for, and what the error must say.
 UNUSABLE: dict[str, tuple[list[str], str]] = {
     "empty question": (["ask", ""], "question is empty"),
     "blank question": (["plan", " \n "], "question is empty"),
     "too long a question": (["ask", "x" * 100_000], "100,000 characters"),
     "too long a question to plan": (["plan", "x" * 100_000], "100,000 characters"),
-    "unknown domain": (["ask", "hello", "--domain", "nope"], "Domains are: shopping"),
-    "unknown domain to build": (["domains", "--build", "nope"], "Domains are: shopping"),
-    "unknown domain to measure": (["bench", "planner", "-d", "nope"], "Domains are: shopping"),
+    "unknown domain": (["ask", "hello", "--domain", "nope"], DOMAINS),
+    "unknown domain to build": (["domains", "--build", "nope"], DOMAINS),
+    "unknown domain to measure": (["bench", "planner", "-d", "nope"], DOMAINS),
     "unknown planner": (["ask", "hello", "--planner", "nope"], "Planners are: case"),
     "unknown planner to measure": (["bench", "planner", "--planner", "no"], "Planners are: case"),
     "unknown generator": (["ask", "hello", "--generator", "no"], "Generators are: extractive"),

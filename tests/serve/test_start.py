@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import casewright
+from casewright.domains import domain_names
 from tests.serve.helpers import GALAXY, command, environment, run, run_this
 
 LOADED = """
@@ -79,6 +80,6 @@ def test_reader_that_stopped_is_no_reason_to_complain(home: Path, arguments: lis
 def test_first_line_of_a_listing_can_be_taken_by_head(home: Path) -> None:
     piped = "set -o pipefail; " + " ".join(command()) + " domains | head -1"
     done = run_this(home, ["bash", "-c", piped])
-    assert done.stdout.startswith("shopping: ")
+    assert done.stdout.startswith(f"{domain_names()[0]}: ")
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""

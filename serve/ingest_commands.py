@@ -1,0 +1,97 @@
+"""`casewright ingest`: documents become cases, as a command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from casewright.serve.options import AsJson
+
+if TYPE_CHECKING:
+    from casewright.stores.ingest import IngestReport
+
+
+def ingest(
+    path: Annotated[str, typer.Argument(help="A folder of documents, or one document.")],
+    into: Annotated[
+        str | None,
+        typer.Option(
+            help="A folder, or a Qdrant server's URL; where ask --domain documents looks by "
+            "default. ask --store names another place.",
+            metavar="LOCATION",
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Only files that match, such as '*.md' or docs/api.", metavar="GLOB"),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="No files or folders that match.", metavar="GLOB"),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and compare, and write nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make cases of documents: text, Markdown, HTML, PDF, source code.
+
+    A second run encodes only what changed, and removes what is gone from this folder. Hidden files,
+    node_modules, __pycache__ and virtual environments are passed over; links are not followed;
+    .gitignore is not read. A file that cannot be read is reported, and the rest goes in: the exit
+    code is 0 then, and 2 where there were files and none could be read.
+    """
+    from casewright.domains.documents.store import open_store
+    from casewright.serve.output import print_json
+    from casewright.stores import default_encoder
+    from casewright.stores.ingest import ingest as run
+    from casewright.stores.paths import data_folder
+
+    location = into or str(data_folder() / "documents")
+    # What is only looked at is not made.
+    new = "://" not in location and not Path(location).expanduser().exists()
+    with open_store(":memory:" if dry_run and new else location, default_encoder()) as store:
+        try:
+            report = run(store, path, include=include or (), exclude=exclude or (), dry_run=dry_run)
+        except KeyboardInterrupt:
+            typer.echo("Stopped. What was stored stays; another run goes on from there.", err=True)
+            raise
+        cases = store.count()
+    if as_json:
+        pairs = {
+            name: [{"path": file, "reason": reason} for file, reason in getattr(report, name)]
+            for name in ("failed", "skipped")
+        }
+        place = {"location": location, "dry_run": dry_run, "cases": cases}
+        print_json({**asdict(report), **pairs, **place})
+    else:
+        _print(report, location, cases, dry_run)
+    if report.failed and not report.files:
+        # Not raised: with --json its object would stand behind the report on stdout.
+        typer.echo("error: None of the files could be read; the report says why.", err=True)
+        raise typer.Exit(2)
+
+
+def _print(report: IngestReport, location: str, cases: int, dry_run: bool) -> None:
+    from casewright.serve.output import print_table
+
+    rows = [
+        ("added", report.added),
+        ("updated: their place in the file", report.updated),
+        ("unchanged", report.unchanged),
+        ("removed", report.removed),
+        (f"in {location}", cases),
+    ]
+    told = "would become" if dry_run else "are"
+    print_table(["cases", ""], rows, f"{report.files} files of {report.root} {told} cases")
+    if report.skipped:
+        reasons = Counter(reason for _, reason in report.skipped)
+        print_table(["skipped, since", "files"], sorted(reasons.items()))
+    if report.failed:
+        print_table(["failed", "since"], report.failed)
+    if cases and not dry_run:
+        typer.echo('Ask: casewright ask --domain documents "…"')

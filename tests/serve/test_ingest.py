@@ -1,0 +1,151 @@
+"""`casewright ingest`, as people run it: what it prints, its exit codes, and asking afterwards."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.serve.helpers import command, environment, new_home, one_line_error, result, run
+from tests.stores.document_files import pdf, write
+
+FILES = {
+    "coffee.md": "# Coffee machine\n\nDescale the machine every three months.\n",
+    "report.pdf": pdf(["The harbour office moved to Oslo in May."]),
+    "pump.py": 'def prime(seconds):\n    """Fill the pump with water."""\n    return seconds\n',
+    "page.html": "<h1>Brakes</h1><p>Replace brake pads thinner than 1 mm.</p>",
+    "notes/a.txt": "The kettle whistles at noon.\n",
+}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A home without stores."""
+    return new_home(tmp_path / "home")
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    return write(tmp_path / "manuals", FILES)
+
+
+def test_documents_are_ingested_and_asked_for(bare: Path, docs: Path) -> None:
+    assert "casewright ingest PATH" in one_line_error(
+        run(bare, "ask", "--domain", "documents", "how often to descale?")
+    )
+    done = run(bare, "ingest", docs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "5 files of" in done.stdout
+    assert 'casewright ask --domain documents "…"' in done.stdout
+    asked = run(bare, "ask", "--domain", "documents", "Where did the harbour office move?")
+    assert asked.returncode == 0
+    assert "manuals/report.pdf, page 1" in asked.stdout
+    assert "Oslo" in asked.stdout
+    answer = result(run(bare, "ask", "-d", "documents", "How often must I descale?", "--json"))
+    assert answer["plan"] == "s1 = document_search(query=question)"
+    assert answer["evidence"][0]["source"] == "manuals/coffee.md, lines 1-3 (Coffee machine)"
+    counts = result(run(bare, "domains", "--build", "documents", "--json"))["cases"]
+    assert counts["documents"] == 5
+    listed = result(run(bare, "domains", "--json"))
+    assert [domain["name"] for domain in listed if domain["built"]] == ["documents"]
+
+
+def test_second_run_says_what_changed(bare: Path, docs: Path) -> None:
+    first = result(run(bare, "ingest", docs, "--json"))
+    assert (first["files"], first["added"], first["cases"]) == (5, 5, 5)
+    assert (first["root"], first["failed"], first["skipped"]) == (str(docs), [], [])
+    assert first["location"] == str(bare / "data" / "documents")
+    (docs / "notes" / "a.txt").unlink()
+    write(docs, {"coffee.md": "# Coffee machine\n\nDescale it every week.\n"})
+    second = result(run(bare, "ingest", docs, "--json"))
+    counts = {name: second[name] for name in ("files", "added", "unchanged", "removed", "cases")}
+    assert counts == {"files": 4, "added": 1, "unchanged": 3, "removed": 2, "cases": 4}
+
+
+def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(bare: Path, docs: Path) -> None:
+    write(docs, {"old.txt": b"caf\xe9", "cut.pdf": pdf(["x"])[:200], "blob.bin": b"\x80\0"})
+    done = run(bare, "ingest", docs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "5 files of" in done.stdout
+    for told in ("old.txt", "it is not UTF-8", "cut.pdf", "no PDF that can be read"):
+        assert told in done.stdout
+    told = result(run(bare, "ingest", docs, "--json"))
+    assert [item["path"] for item in told["failed"]] == ["cut.pdf", "old.txt"]
+    assert [item["path"] for item in told["skipped"]] == ["blob.bin"]
+
+
+def test_files_of_which_none_can_be_read_are_an_error_with_the_report(
+    bare: Path, tmp_path: Path
+) -> None:
+    docs = write(tmp_path / "old", {"old.txt": b"caf\xe9"})
+    done = run(bare, "ingest", docs, "--json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: None of the files could be read")
+    assert '"path": "old.txt"' in done.stdout
+
+
+def test_path_that_is_not_there_is_an_error(bare: Path) -> None:
+    assert "it is not there" in one_line_error(run(bare, "ingest", bare / "nowhere"))
+
+
+def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert result(run(bare, "ingest", tmp_path / "empty", "--json"))["files"] == 0
+
+
+def test_files_are_chosen_by_patterns(bare: Path, docs: Path) -> None:
+    told = result(run(bare, "ingest", docs, "--include", "*.md", "--include", "notes", "--json"))
+    assert told["files"] == 2
+    told = result(run(bare, "ingest", docs, "--exclude", "*.p*", "--exclude", "notes", "--json"))
+    assert told["files"] == 2
+
+
+def test_dry_run_writes_nothing(bare: Path, docs: Path) -> None:
+    told = result(run(bare, "ingest", docs, "--dry-run", "--json"))
+    assert (told["dry_run"], told["added"], told["cases"]) == (True, 5, 0)
+    assert not (bare / "data").exists()
+
+
+def test_another_place_is_written_to_and_asked_for(bare: Path, docs: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    told = result(run(bare, "ingest", docs, "--into", place, "--json"))
+    assert told["location"] == str(place)
+    asked = ("ask", "--domain", "documents", "--json", "When does the kettle whistle?")
+    answer = result(run(bare, *asked, "--store", place))
+    assert answer["evidence"][0]["source"] == "manuals/notes/a.txt, line 1"
+    assert not (bare / "data").exists()
+    refused = run(bare, "ask", "--domain", "shopping", "--store", place, "Where is my tablet?")
+    assert "has its own cases" in one_line_error(refused)
+
+
+def test_run_that_was_interrupted_leaves_a_store_that_another_completes(
+    bare: Path, tmp_path: Path
+) -> None:
+    # Texts that no run before this one has encoded: those would be in the cache.
+    docs = write(tmp_path / "many", {f"{n:04}.txt": f"Item {uuid4()}." for n in range(600)})
+    shards = bare / "data" / "documents"
+    process = subprocess.Popen(
+        [*command(), "ingest", str(docs)],
+        env=environment(bare),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs tests in the background has them ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 60
+    while not list(shards.glob("shards/documents/*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, ""), err
+    assert "Stopped." in err
+    assert "Traceback" not in err
+    told = result(run(bare, "ingest", docs, "--json"))
+    assert told["unchanged"] + told["added"] == told["cases"] == 600
+    assert 0 < told["added"] < 600

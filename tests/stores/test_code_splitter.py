@@ -1,0 +1,182 @@
+"""How source code is cut: at definitions, whose symbols and lines each chunk knows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from casewright.stores import document_kinds
+from casewright.stores.document_kinds import Kind
+from casewright.stores.document_reader import Document, Part
+from casewright.stores.document_splitter import Chunk, split
+from casewright.stores.text_size import MOST, text_sizes
+
+SOURCES = {
+    "bash": ("# Greets.\ngreet() {\n  echo hi\n}\necho end\n", ["greet", ""]),
+    "c": (
+        "#ifndef H\n#define H\n/* adds */\nstatic int *add(int a)\n{\n  return 0;\n}\n"
+        "struct pair {\n  int a;\n};\ntypedef struct {\n  int b;\n} box;\n#endif\n",
+        ["", "add", "pair", "box"],
+    ),
+    "cpp": (
+        "namespace n {\ntemplate <class T>\nclass A : B {\n public:\n  void m() {\n    go();\n  }\n"
+        "  int q;\n};\n}\nvoid n::A::r(int x) {\n  go();\n}\n",
+        ["n.A", "n.A.m", "n.A.r"],
+    ),
+    "csharp": (
+        "namespace N.M\n{\n  [Attr]\n  public class A : B\n  {\n    int P { get; set; }\n"
+        "    void M(int x)\n    {\n      Go();\n    }\n  }\n}\n",
+        ["N.M.A", "N.M.A.M"],
+    ),
+    "go": (
+        "package p\n\n// F does.\nfunc F[T any](a int) error {\n\treturn nil\n}\n\n"
+        "type (\n\tS struct {\n\t\ta int\n\t}\n\tI interface {\n\t\tM()\n\t}\n)\n\n"
+        "func (s *Store[T]) Add(x int) {\n\tgo s.run()\n}\n",
+        ["", "F", "S", "I", "Store.Add"],
+    ),
+    "java": (
+        "package a.b;\n\n/**\n * Doc.\n */\n@Ann\npublic class A {\n  int x;\n\n"
+        "  A() {\n    x = 1;\n  }\n\n  // Goes.\n  void m() {\n    go();\n  }\n\n"
+        "  enum E {\n    X;\n  }\n}\n",
+        ["", "A", "A.A", "A.m", "A.E"],
+    ),
+    "javascript": (
+        "import x from 'x';\n\nexport default class A {\n  m() {\n    go();\n  }\n}\n\n"
+        "export const f = (a) => {\n  return a;\n};\n\n"
+        "A.prototype.z = function () {\n  go();\n};\n",
+        ["", "A.m", "f", "A.prototype.z"],
+    ),
+    "kotlin": (
+        "class A : B {\n    val q = 1\n    fun m(x: Int): Int {\n        return x\n    }\n}\n"
+        "object O {\n    fun o() {\n        go()\n    }\n}\n",
+        ["A.m", "O.o"],
+    ),
+    "lua": (
+        "local function f()\n  go()\nend\n\nfunction M.g(a)\n  go()\nend\n\n"
+        "function M:h()\n  go()\nend\n",
+        ["f", "M.g", "M.h"],
+    ),
+    "php": (
+        "<?php\nnamespace N;\n\nclass A extends B {\n  const X = 1;\n  public function m() {\n"
+        "    go();\n  }\n}\n\nfunction f() {\n  go();\n}\n",
+        ["", "A.m", "f"],
+    ),
+    "python": (
+        '"""Doc."""\n\nimport os\n\n\n# Kept.\n@dataclass(\n    frozen=True,\n)\nclass A(B):\n'
+        '    """A."""\n\n    x = 1\n\n    @property\n    async def m(self):\n        def inner():\n'
+        "            pass\n\n        return inner\n\n    y: int\n\n\nif os:\n\n    def f():\n"
+        "        return 1\n\n\nZ = 3\n",
+        ["", "A", "A.m", "A", "", "f", ""],
+    ),
+    "r": ("f <- function(x) {\n  x + 1\n}\nf(2)\n", ["f", ""]),
+    "ruby": (
+        "module M\n  class A < B\n    # Does.\n    def m\n      go\n    end\n\n"
+        "    def self.k\n      go\n    end\n  end\nend\n",
+        ["M.A.m", "M.A.k"],
+    ),
+    "rust": (
+        "use std::fmt;\n\n/// A pair.\n#[derive(Debug)]\npub struct S<T> {\n    a: T,\n}\n\n"
+        "impl<T> fmt::Display for S<T> {\n    fn m(&self) {\n        go();\n    }\n}\n\n"
+        "mod x {\n    pub fn f() {\n        go();\n    }\n}\n",
+        ["", "S", "S.m", "x.f"],
+    ),
+    "scala": (
+        "package a\n\nclass A(x: Int) extends B {\n"
+        "  val q = 2\n  def m(y: Int): Int = {\n    y\n  }\n}\n"
+        "object O {\n  def o = {\n    1\n  }\n}\n",
+        ["", "A.m", "O.o"],
+    ),
+    "sql": ("CREATE TABLE a (\n  b int\n);\nSELECT 1;\n", ["a", ""]),
+    "swift": (
+        "class A: B {\n    var x = 1\n    func m() {\n        go()\n    }\n}\n\nextension A {\n"
+        "    func e() {\n        go()\n    }\n}\n",
+        ["A.m", "A.e"],
+    ),
+    "tsx": ("export const C: FC = () => {\n  return <div />;\n};\n", ["C"]),
+    "typescript": (
+        "export interface I {\n  a: string;\n}\n\nabstract class A<T> {\n  abstract q(): void;\n"
+        "  private m(x: number): void {\n    go();\n  }\n}\n\nnamespace N {\n"
+        "  export function f() {\n    go();\n  }\n}\n",
+        ["I", "A.m", "N.f"],
+    ),
+}
+METHOD = """    def large(self, items):
+        \"\"\"Does much.\"\"\"
+""" + "".join(
+    f"        for item in items.of({n}):\n            self.total += item.weight({n})\n"
+    for n in range(60)
+)
+
+
+def chunks(text: str, language: str = "python") -> list[Chunk]:
+    return split(Document(Kind("code", language), (Part(text),), has_lines=True))
+
+
+def test_every_language_of_the_table_is_tested() -> None:
+    assert set(SOURCES) == set(document_kinds.LANGUAGES)
+
+
+@pytest.mark.parametrize("language", SOURCES)
+def test_chunks_are_definitions_and_know_their_symbols(language: str) -> None:
+    text, symbols = SOURCES[language]
+    made = chunks(text, language)
+    # Lines that belong to nothing close what is above them, or are a chunk by themselves.
+    assert [chunk.symbol for chunk in made] == symbols
+    lines = text.split("\n")
+    for chunk in made:
+        assert chunk.first_line is not None
+        assert chunk.text == "\n".join(lines[chunk.first_line - 1 : chunk.last_line])
+    for one, two in pairwise(made):
+        assert one.last_line is not None
+        assert two.first_line is not None
+        assert not "".join(lines[one.last_line : two.first_line - 1]).strip()
+
+
+def test_comments_and_decorators_stand_with_their_definition() -> None:
+    text, _ = SOURCES["python"]
+    held = {chunk.symbol: chunk.text for chunk in chunks(text) if chunk.symbol}
+    assert chunks(text)[1].text.startswith("# Kept.\n@dataclass(")
+    assert held["A.m"].startswith("    @property\n    async def m")
+    assert held["A.m"].endswith("return inner")
+
+
+def test_parts_of_a_long_method_all_know_it_and_make_it_whole() -> None:
+    head = f'class Store:\n    """{"Words. " * 9}"""\n\n'
+    text = f"{head}{METHOD}\n    def small(self):\n        return 1\n"
+    made = chunks(text)
+    parts = [chunk for chunk in made if chunk.symbol == "Store.large"]
+    assert len(parts) > 3
+    assert "\n".join(chunk.text for chunk in parts) == METHOD.rstrip("\n")
+    assert all(sum(text_sizes(chunk.text.split("\n"))) <= MOST for chunk in parts)
+    # Cut between statements, not inside of one.
+    assert all(chunk.text.startswith("        for item in") for chunk in parts[1:])
+    assert [chunk.symbol for chunk in made if chunk not in parts] == ["Store", "Store.small"]
+
+
+def test_short_head_of_a_class_stands_with_its_first_method() -> None:
+    made = chunks("class A(B):\n\n    def m(self):\n        return 1\n")
+    assert [(chunk.symbol, chunk.first_line, chunk.last_line) for chunk in made] == [("A.m", 1, 4)]
+
+
+def test_one_line_in_a_class_is_no_chunk_of_its_own() -> None:
+    text = "interface I {\n  void a();\n  void b();\n}\n"
+    assert [(chunk.symbol, chunk.last_line) for chunk in chunks(text, "java")] == [("I", 4)]
+
+
+def test_code_with_a_syntax_error_has_the_definitions_that_can_be_told() -> None:
+    text = "def f():\n    return 1\n\n\nx = = (\n\n\ndef g():\n    return 2\n"
+    assert {"f", "g"} <= {chunk.symbol for chunk in chunks(text)}
+
+
+def test_code_on_one_long_line_is_cut_too() -> None:
+    text = "var a = [" + "1, 2, 3, " * 600 + "];"
+    made = chunks(text, "javascript")
+    assert len(made) > 10
+    assert {(chunk.first_line, chunk.last_line) for chunk in made} == {(1, 1)}
+    assert "".join("".join(chunk.text.split()) for chunk in made) == "".join(text.split())
+
+
+def test_code_that_is_nested_deeper_than_python_recurses_is_cut() -> None:
+    text = "x = " + "[" * 3000 + "]" * 3000 + "\n\ndef f():\n    return 1\n"
+    assert chunks(text)[-1].symbol == "f"

@@ -1,0 +1,209 @@
+"""How documents are cut: nothing is lost, lines are the file's own, and places are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.stores.document_kinds import kind_of
+from casewright.stores.document_reader import read_document
+from casewright.stores.document_splitter import Chunk, split
+from casewright.stores.line_groups import ENOUGH
+from casewright.stores.text_size import MOST, text_sizes
+from tests.stores.document_files import paragraph, pdf
+
+
+def chunks(text: str | bytes, name: str) -> list[Chunk]:
+    kind = kind_of(name)
+    assert kind is not None
+    data = text.encode() if isinstance(text, str) else text
+    return split(read_document(data, name, kind))
+
+
+def bare(texts: Sequence[str]) -> str:
+    """The letters of texts, without white space."""
+    return "".join("".join(text.split()) for text in texts)
+
+
+def check_lines(text: str, made: Sequence[Chunk]) -> None:
+    """Each chunk stands on the lines that it says it stands on; the next one not before it."""
+    lines = text.split("\n")
+    last = 1
+    for chunk in made:
+        assert chunk.first_line is not None
+        assert chunk.last_line is not None
+        assert last <= chunk.first_line <= chunk.last_line
+        assert chunk.text in "\n".join(lines[chunk.first_line - 1 : chunk.last_line])
+        last = chunk.last_line
+
+
+LINE = st.one_of(
+    st.just(""),
+    st.sampled_from(
+        ["# One", "## Two", "### Three", "#\tTab", "```", "- item", "  - inner", "| a |"]
+    ),
+    st.sampled_from(["def f(x):", "    return 1", "class A:", "@decorated", "}", '"""', "# note"]),
+    st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=30),
+    st.integers(1, 400).map(lambda words: "word, and. " * words),
+)
+TEXT = st.lists(LINE, max_size=40).map("\n".join)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.py", "a.go"])
+@settings(max_examples=60, deadline=None)
+@given(text=TEXT)
+def test_every_letter_is_in_one_chunk_on_its_own_lines(name: str, text: str) -> None:
+    made = chunks(text, name)
+    assert bare([chunk.text for chunk in made]) == bare([text])
+    check_lines(text, made)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=TEXT)
+def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
+    made = chunks(text, "a.md")
+    check_lines(text.replace("#\tTab", "# Tab"), made)
+    told = bare([chunk.text for chunk in made])
+    headings = bare([" ".join(chunk.heading) for chunk in made])
+    for line in text.split("\n"):
+        heading = re.match(r"#+\s(.*)", line)
+        assert bare([line]) in told or (heading and bare([heading[1].rstrip("# ")]) in headings)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=TEXT, name=st.sampled_from(["a.txt", "a.md", "a.py", "a.csv"]))
+def test_no_chunk_is_longer_than_the_encoder_reads(name: str, text: str) -> None:
+    for chunk in chunks(text, name):
+        assert sum(text_sizes(chunk.text.split("\n"))) <= MOST
+
+
+def test_paragraphs_are_put_together_until_there_is_enough() -> None:
+    text = "\n\n".join(f"Sentence {number} is not long." for number in range(60))
+    sizes = [sum(text_sizes([chunk.text])) for chunk in chunks(text, "a.txt")]
+    assert len(sizes) > 2
+    assert min(sizes) > 60
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(4, 220), min_size=2, max_size=30),
+    put_in=st.integers(4, 220),
+    at=st.integers(0, 30),
+)
+def test_paragraph_put_in_changes_no_chunk_behind_the_next_one_that_is_long(
+    sizes: list[int], put_in: int, at: int
+) -> None:
+    parts = [paragraph(f"p{number}", size) for number, size in enumerate(sizes)]
+    at = min(at, len(parts))
+    with_it = [*parts[:at], paragraph("fresh", put_in), *parts[at:]]
+    long = (n for n in range(at, len(parts)) if text_sizes([parts[n]])[0] >= ENOUGH)
+    behind = next(long, len(parts)) + 1
+    before, after = (
+        {
+            chunk.text
+            for chunk in chunks("\n\n".join(texts), "a.txt")
+            if any(chunk.text.startswith(part) for part in parts[behind:])
+        }
+        for texts in (parts, with_it)
+    )
+    # A last one of few words may stand with the one before it, where that has room.
+    assert len(before ^ after) <= 1
+
+
+def test_long_paragraph_is_cut_between_sentences() -> None:
+    sentences = [f"Sentence number {n} tells a little of what is to be told." for n in range(60)]
+    made = chunks(" ".join(sentences), "a.txt")
+    assert len(made) > 2
+    for chunk in made:
+        assert chunk.text.startswith("Sentence number")
+        assert chunk.text.endswith("told.")
+
+
+def test_long_list_is_cut_between_its_items() -> None:
+    items = [f"- Item {n} has\n  a second line, with: commas; and, so on." for n in range(60)]
+    made = chunks("# List\n\n" + "\n".join(items), "a.md")
+    assert len(made) > 2
+    assert all(re.match(r"- Item|# List", chunk.text) for chunk in made)
+
+
+def test_heading_stands_with_the_long_text_below_it() -> None:
+    text = "# Guide\n\n## Use\n\n" + "\n".join(f"- Item {n} has a few words." for n in range(60))
+    made = chunks(text, "a.md")
+    assert made[0].text.startswith("## Use\n\n- Item 0")
+    assert {chunk.heading for chunk in made} == {("Guide", "Use")}
+
+
+def test_headings_above_a_passage_are_known() -> None:
+    text = (
+        "Before.\n\n# Guide\n\n## Install ##\n\n### On `Linux`/Mac\n\nUnpack it.\n\n"
+        "```\n# no heading\n```\n\n## Use\n\nRun it.\n"
+    )
+    made = chunks(text, "a.md")
+    assert [chunk.heading for chunk in made] == [
+        (),
+        ("Guide", "Install", "On `Linux`/Mac"),
+        ("Guide", "Use"),
+    ]
+    assert {chunk.title for chunk in made} == {"Guide"}
+    assert [(chunk.first_line, chunk.last_line) for chunk in made] == [(1, 1), (7, 13), (15, 17)]
+    assert "# no heading" in made[1].text
+
+
+def test_section_with_the_words_of_an_earlier_line_stands_on_its_own_lines() -> None:
+    text = "# A\n\n```\n## B\n```\n\n## B\n\nwords\n"
+    assert [chunk.first_line for chunk in chunks(text, "a.md")] == [1, 7]
+
+
+def test_file_of_headings_alone_is_not_lost() -> None:
+    assert [chunk.text for chunk in chunks("# One\n\n# Two\n", "a.md")] == ["# One", "# Two"]
+
+
+def test_pages_of_a_pdf_are_told_apart() -> None:
+    made = chunks(pdf(["Red apples.", "", "Green\npears."]), "a.pdf")
+    assert [(chunk.page, chunk.text) for chunk in made] == [
+        (1, "Red apples."),
+        (3, "Green\npears."),
+    ]
+    assert {chunk.first_line for chunk in made} == {None}
+
+
+def test_page_of_html_is_told_by_its_headings() -> None:
+    page = (
+        "<title>Shop\n help</title><script>no()</script><h1>Help</h1><p>Ask <b>us</b> here.</p>"
+        "<h2>Returns</h2><div>Send it<br>back.</div><pre>a = 1\n  b</pre>"
+        "<table><tr><th>Day<th>Open<tr><td>Mon<td>9</table><ul><li>one<li><p>two</ul>"
+    )
+    made = chunks(page, "a.html")
+    assert [(chunk.title, chunk.heading) for chunk in made] == [
+        ("Shop help", ("Help",)),
+        ("Shop help", ("Help", "Returns")),
+    ]
+    assert made[0].text == "# Help\n\nAsk us here."
+    assert made[1].text == (
+        "## Returns\n\nSend it\nback.\n\n```\na = 1\n  b\n```\n\n"
+        "Day | Open\nMon | 9\n\n- one\n- two"
+    )
+    assert {chunk.first_line for chunk in made} == {None}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                ["<p>", "</p>", "<li>", "<h2>", "</h2>", "<pre>", "</pre>", "<td>", "<br>"]
+            ),
+            st.text(st.characters(codec="utf-8", exclude_characters="<>&\0\r"), max_size=12),
+        ),
+        max_size=30,
+    )
+)
+def test_every_word_of_a_page_is_kept(pieces: list[str]) -> None:
+    said = bare([chunk.text for chunk in chunks("".join(pieces), "a.html")])
+    for piece in pieces:
+        if not piece.startswith("<") and piece.isalnum():
+            assert piece in said

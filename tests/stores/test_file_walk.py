@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright.stores.file_walk import matches, walk
+from tests.stores.document_files import write
+
+FILES = ("b.md", "a.txt", "docs/api/x.md", "docs/api.md", "docs/build/y.md", "src/a/b/c.py")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path, dict.fromkeys(FILES, "x")).resolve()
+
+
+def found(folder: Path, **patterns: tuple[str, ...]) -> list[str]:
+    return [file.source for file in walk(folder, **patterns).files]
+
+
+def test_files_are_in_the_order_of_their_paths_with_their_sizes(folder: Path) -> None:
+    assert found(folder) == sorted(FILES)
+    assert {file.size for file in walk(folder).files} == {1}
+    assert all(file.path == folder / file.source for file in walk(folder).files)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "included"),
+    [
+        ("*.md", {"b.md", "docs/api/x.md", "docs/api.md", "docs/build/y.md"}),
+        ("**/*.md", {"b.md", "docs/api/x.md", "docs/api.md", "docs/build/y.md"}),
+        ("docs", {"docs/api/x.md", "docs/api.md", "docs/build/y.md"}),
+        ("./docs/", {"docs/api/x.md", "docs/api.md", "docs/build/y.md"}),
+        ("docs/api", {"docs/api/x.md"}),
+        ("docs/*/?.md", {"docs/api/x.md", "docs/build/y.md"}),
+        ("build", {"docs/build/y.md"}),
+        ("a", {"src/a/b/c.py"}),
+        ("a/b", set()),
+        ("**/a/b", {"src/a/b/c.py"}),
+        ("[ab].*", {"b.md", "a.txt"}),
+        ("*.MD", set()),
+    ],
+)
+def test_pattern_is_of_paths_folders_or_names(
+    folder: Path, pattern: str, included: set[str]
+) -> None:
+    assert set(found(folder, include=(pattern,))) == included
+    assert set(found(folder, exclude=(pattern,))) == set(FILES) - included
+
+
+def test_what_is_excluded_is_not_included(folder: Path) -> None:
+    assert found(folder, include=("*.md", "src"), exclude=("docs/build", "b.md")) == [
+        "docs/api.md",
+        "docs/api/x.md",
+        "src/a/b/c.py",
+    ]
+
+
+def test_nothing_matches_no_pattern() -> None:
+    assert not matches("docs/a.md", ())

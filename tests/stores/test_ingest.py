@@ -1,0 +1,304 @@
+"""What ingestion does on a first run and on the runs after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores import CaseStore
+from casewright.stores.document_cases import document_schema
+from casewright.stores.ingest import ingest
+from tests.stores.document_files import (
+    chunks_of,
+    contents,
+    document_store,
+    paragraph,
+    pdf,
+    sources,
+    write,
+)
+from tests.stores.helpers import note
+from tests.support.encoders import HashingEncoder
+
+NAMES = ("alder", "birch", "cedar", "dogwood", "elm")
+LONG = "\n\n".join(paragraph(name) for name in NAMES)
+CODE = '''"""A small module."""
+
+import os
+
+
+class Walker:
+    """Walks."""
+
+    def step(self, far):
+        # One step.
+        return far + 1
+
+
+def run(walker):
+    return walker.step(3)
+'''
+PAGE = (
+    "<html><title>Filters</title><body><h1>Care</h1><p>Rinse the filter weekly.</p></body></html>"
+)
+
+
+@pytest.fixture
+def encoder() -> HashingEncoder:
+    return HashingEncoder()
+
+
+@pytest.fixture
+def store(encoder: HashingEncoder) -> Iterator[CaseStore]:
+    with document_store(encoder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "docs",
+        {
+            "notes.txt": "The kettle whistles at noon.\n",
+            "guide/setup.md": "# Setup\n\nHello.\n\n## Linux\n\nUnpack the archive first.\n",
+            "guide/care.html": PAGE,
+            "guide/report.pdf": pdf(["Revenue rose by a tenth.", "Costs fell in autumn."]),
+            "src/walk.py": CODE,
+            "settings.yaml": "colour: teal\n",
+            "LICENSE": "Permission is granted to everybody.\n",
+        },
+    )
+
+
+def encoded(encoder: HashingEncoder) -> list[str]:
+    texts = [text for call in encoder.calls for text in call]
+    encoder.calls.clear()
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("question", "source", "where"),
+    [
+        ("the kettle whistles", "notes.txt", {"first_line": 1, "last_line": 1}),
+        ("unpack the archive", "guide/setup.md", {"first_line": 5, "heading": "Setup › Linux"}),
+        ("rinse the filter weekly", "guide/care.html", {"title": "Filters", "heading": "Care"}),
+        ("revenue rose by a tenth", "guide/report.pdf", {"page": 1}),
+        ("costs fell in autumn", "guide/report.pdf", {"page": 2}),
+        ("step far one step return", "src/walk.py", {"symbol": "Walker.step", "first_line": 6}),
+        ("colour teal", "settings.yaml", {"first_line": 1}),
+        ("permission granted everybody", "LICENSE", {"first_line": 1}),
+    ],
+)
+def test_every_type_of_document_is_found_with_its_place(
+    store: CaseStore, folder: Path, question: str, source: str, where: dict[str, object]
+) -> None:
+    report = ingest(store, folder)
+    assert (report.files, report.failed, report.skipped) == (7, (), ())
+    found = store.search(question, 1)[0].case
+    assert found.metadata["source"] == source
+    assert found.solution == found.problem["text"]
+    assert {name: found.metadata.get(name) for name in where} == where
+
+
+def test_case_knows_its_root_its_file_and_its_neighbours(store: CaseStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs", {"long.txt": LONG})
+    report = ingest(store, folder)
+    assert report.root == folder.resolve().as_posix()
+    chunks = chunks_of(store, "long.txt")
+    assert [chunk["position"] for chunk in chunks] == [1, 2, 3, 4, 5]
+    assert {(chunk["root"], chunk["chunks"]) for chunk in chunks} == {(report.root, 5)}
+    middle = next(case for case in store.all() if case.metadata["position"] == 3)
+    beside = store.all(
+        {"root": report.root, "source": middle.metadata["source"], "position": [2, 4]}
+    )
+    assert sorted(case.solution.split()[0] for case in beside) == ["birch", "dogwood"]
+
+
+def test_second_run_over_the_same_files_encodes_and_writes_nothing(
+    store: CaseStore, encoder: HashingEncoder, folder: Path
+) -> None:
+    first = ingest(store, folder)
+    assert first.added == store.count() == len(encoded(encoder)) / 2
+    before = [(case.id, case.created) for case in store.all()]
+    second = ingest(store, folder)
+    assert (second.added, second.updated, second.removed) == (0, 0, 0)
+    assert (second.unchanged, second.files) == (first.added, 7)
+    assert encoded(encoder) == []
+    assert [(case.id, case.created) for case in store.all()] == before
+
+
+def test_paragraph_put_in_at_the_top_is_all_that_is_encoded(
+    store: CaseStore, encoder: HashingEncoder, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "docs", {"long.txt": LONG})
+    ingest(store, folder)
+    before = {chunk["id"]: chunk for chunk in chunks_of(store, "long.txt")}
+    encoded(encoder)
+    write(folder, {"long.txt": f"{paragraph('zebra')}\n\n{LONG}"})
+    report = ingest(store, folder)
+    assert (report.added, report.updated, report.removed) == (1, 5, 0)
+    assert {text.split()[0] for text in encoded(encoder)} == {"zebra", "long.txt"}
+    for chunk in chunks_of(store, "long.txt")[1:]:
+        old = before[chunk["id"]]
+        assert chunk["text"] == old["text"]
+        assert chunk["position"] == old["position"] + 1
+        assert chunk["first_line"] == old["first_line"] + 2
+        assert (chunk["chunks"], chunk["digest"] != old["digest"]) == (6, True)
+
+
+def test_what_a_second_run_leaves_is_what_a_first_run_would_have_made(
+    store: CaseStore, folder: Path
+) -> None:
+    ingest(store, folder)
+    write(folder, {"notes.txt": LONG, "new.md": "# New\n\nWords.\n", "src/walk.py": CODE[:-40]})
+    (folder / "LICENSE").unlink()
+    (folder / "guide" / "setup.md").rename(folder / "guide" / "install.md")
+    report = ingest(store, folder)
+    assert "guide/setup.md" not in sources(store)
+    assert report.files == len(sources(store)) == 7
+    with document_store() as fresh:
+        ingest(fresh, folder)
+        assert contents(fresh) == contents(store)
+
+
+def test_passages_that_are_gone_are_removed(store: CaseStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs", {"long.txt": LONG})
+    ingest(store, folder)
+    write(folder, {"long.txt": LONG.split("\n\n")[0]})
+    report = ingest(store, folder)
+    assert (report.added, report.updated, report.removed) == (0, 1, 4)
+    assert store.count() == 1
+
+
+def test_passage_that_is_there_twice_is_two_cases(store: CaseStore, tmp_path: Path) -> None:
+    twice = f"{paragraph('alder')}\n\n{paragraph('alder')}\n"
+    folder = write(tmp_path / "docs", {"twice.txt": twice})
+    assert ingest(store, folder).added == store.count() == 2
+    write(folder, {"twice.txt": paragraph("alder")})
+    report = ingest(store, folder)
+    assert (report.added, report.updated, report.removed, store.count()) == (0, 1, 1, 1)
+
+
+def test_file_that_is_excluded_now_is_removed(store: CaseStore, folder: Path) -> None:
+    ingest(store, folder)
+    report = ingest(store, folder, exclude=["guide", "*.yaml"])
+    assert sources(store) == ["LICENSE", "notes.txt", "src/walk.py"]
+    assert report.removed > 0
+    ingest(store, folder, include=["*.md", "src"])
+    assert sources(store) == ["guide/setup.md", "src/walk.py"]
+
+
+def test_two_folders_in_one_store_leave_each_other_alone(store: CaseStore, tmp_path: Path) -> None:
+    one = write(tmp_path / "one", {"a.txt": "Red apples.", "b.txt": "Green pears."})
+    two = write(tmp_path / "two", {"a.txt": "Red apples.", "c.txt": "Blue plums."})
+    ingest(store, one)
+    ingest(store, two)
+    assert store.count() == 4
+    (one / "a.txt").unlink()
+    report = ingest(store, one)
+    assert (report.removed, report.unchanged) == (1, 1)
+    assert {(case.metadata["root"], case.metadata["source"]) for case in store.all()} == {
+        (str(one), "b.txt"),
+        (str(two), "a.txt"),
+        (str(two), "c.txt"),
+    }
+
+
+def test_folder_that_was_moved_is_known_by_the_name_it_was_given(
+    store: CaseStore, tmp_path: Path
+) -> None:
+    here = write(tmp_path / "here", {"a.txt": "Red apples.", "b.txt": "Green pears."})
+    first = ingest(store, here, root="fruit")
+    moved = here.rename(tmp_path / "there")
+    second = ingest(store, moved, root="fruit")
+    assert (second.root, second.unchanged, second.added) == ("fruit", first.added, 0)
+
+
+def test_one_file_is_ingested_without_a_look_at_its_folder(store: CaseStore, folder: Path) -> None:
+    ingest(store, folder)
+    before = store.count()
+    write(folder, {"notes.txt": "Another kettle.\n", "other.txt": "Not asked for.\n"})
+    (folder / "LICENSE").unlink()
+    report = ingest(store, folder / "notes.txt")
+    assert (report.added, report.removed, report.files) == (1, 1, 1)
+    assert store.count() == before
+    assert "LICENSE" in sources(store)
+    assert chunks_of(store, "notes.txt")[0]["text"] == "Another kettle."
+
+
+def test_cases_of_the_store_that_are_no_documents_stay(tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
+    with document_store() as store:
+        kept = store.add([note("what is red", "an apple")])
+        ingest(store, folder)
+        (folder / "a.txt").unlink()
+        assert ingest(store, folder).removed == 1
+        assert [case.id for case in store.all()] == kept
+
+
+def test_same_files_make_the_same_cases_on_every_engine(place: str, folder: Path) -> None:
+    with document_store(place=place) as one, document_store() as two:
+        ingest(one, folder)
+        ingest(two, folder)
+        assert contents(one) == contents(two)
+
+
+def test_collections_and_tenants_each_have_cases_of_their_own(folder: Path, tmp_path: Path) -> None:
+    encoder, place = HashingEncoder(), tmp_path / "cases"
+    with (
+        CaseStore(document_schema(encoder), place) as plain,
+        CaseStore(document_schema(encoder, "manuals"), place) as manuals,
+        plain.for_tenant("acme") as acme,
+        plain.for_tenant("zeta") as zeta,
+    ):
+        ingest(acme, folder)
+        ingest(zeta, folder)
+        ingest(manuals, folder)
+        each = acme.count()
+        assert (zeta.count(), manuals.count(), plain.count()) == (each, each, 2 * each)
+        write(folder, {"LICENSE": ""})
+        ingest(acme, folder)
+        assert (acme.count(), zeta.count()) == (each - 1, each)
+
+
+def test_dry_run_tells_what_a_run_would_do_and_does_nothing(
+    store: CaseStore, encoder: HashingEncoder, folder: Path
+) -> None:
+    first = ingest(store, folder, dry_run=True)
+    assert (store.count(), encoded(encoder)) == (0, [])
+    assert ingest(store, folder) == first
+    assert store.count() == first.added
+    (folder / "LICENSE").unlink()
+    write(folder, {"notes.txt": "Another kettle.\n"})
+    before = contents(store)
+    encoded(encoder)
+    told = ingest(store, folder, dry_run=True)
+    assert (contents(store), encoded(encoder)) == (before, [])
+    done = ingest(store, folder)
+    assert done == told
+    assert (done.added, done.removed) == (1, 2)
+
+
+def test_progress_over_files_goes_to_stderr(
+    store: CaseStore, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ingest(store, folder, progress=True)
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "Ingesting files" in printed.err
+    assert "7/7" in printed.err
+
+
+@pytest.mark.parametrize("pattern", ["", "/"])
+def test_empty_pattern_is_refused(store: CaseStore, folder: Path, pattern: str) -> None:
+    with pytest.raises(InputError, match="pattern"):
+        ingest(store, folder, exclude=[pattern])
+
+
+@pytest.mark.parametrize("path", ["nowhere", "a\0b", ""])
+def test_path_that_is_not_there_is_refused(store: CaseStore, tmp_path: Path, path: str) -> None:
+    with pytest.raises(InputError, match="cannot be ingested"):
+        ingest(store, f"{tmp_path}/none/{path}")
