@@ -21,6 +21,8 @@ SENTENCES = 4
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+#: The end of a line that goes on in the next: long, and that one begins no item of a list.
+_WRAPPED = re.compile(r"(?<=[^\n]{50})(?<![.!?:;])[ \t]*\n[ \t]*(?![-*•#>|\s]|\(?\w{1,3}[.)])")
 
 
 class ExtractiveGenerator:
@@ -70,7 +72,8 @@ class ExtractiveGenerator:
         """Return a text, or those sentences of a long one that are nearest to the question."""
         if len(text) <= LONG:
             return " ".join(text.split())
-        sentences = [part for part in _SENTENCE.split(text) if part.strip()]
+        flowing = _WRAPPED.sub(" ", text)
+        sentences = [part for part in _SENTENCE.split(flowing) if part.strip()]
         kept = sorted(self._nearest(request.question, sentences))
         return " … ".join(" ".join(sentences[i].split()) for i in kept)[: 2 * LONG]
 

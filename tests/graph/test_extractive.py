@@ -110,3 +110,22 @@ def test_a_citation_that_stands_in_an_error_cites_nothing(ask: Ask) -> None:
 def test_a_quotation_is_verbatim(ask: Ask, fact: str) -> None:
     answer = ask(graph_of([tool("t", lambda g, c: fact)], "s1 = t()"))
     assert fact in answer.text
+
+
+def test_a_sentence_over_wrapped_lines_is_quoted_whole(ask: Ask) -> None:
+    wrapped = (
+        "The kettle is made of steel and holds as much water as six cups of\n"
+        "tea would need. It must not be opened while it is hot, and it should\n"
+        "stand on a level place.\n- one item of a list\n- another item of it\n"
+    )
+    answer = ask(graph_of([tool("t", lambda g, c: wrapped + "More. " * 60)], "s1 = t()"))
+    assert "holds as much water as six cups of tea would need. …" in answer.text
+    assert "list - another" not in answer.text
+
+
+def test_a_long_field_among_several_is_cut_to_its_sentences(ask: Ask) -> None:
+    row = {"title": "Kettle", "text": "It is steel. " * 60, "note": "short"}
+    answer = ask(graph_of([tool("t", lambda g, c: [row], results=tuple(row))], "s1 = t()"))
+    assert "Kettle; text It is steel. … It is steel." in answer.text
+    assert "note short" in answer.text
+    assert len(answer.text) < 700
