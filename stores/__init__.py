@@ -17,6 +17,7 @@ from casewright.stores.ingest import IngestReport, ingest
 from casewright.stores.revise import Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
+from casewright.stores.server import ServerOptions
 from casewright.stores.store import CaseStore
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Retained",
     "Revised",
     "Selection",
+    "ServerOptions",
     "as_encoder",
     "default_encoder",
     "document_schema",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,9 @@ from casewright.stores.hit import Hit
 from casewright.stores.quality import QualityScale
 from casewright.stores.schema import CaseSchema
 
+#: What single precision may be wrong by in a score of similarities, and more.
+SLACK = 1e-5
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -23,16 +26,21 @@ class Asked:
         schema: Of the store that is searched.
         units: The facets' unit vectors of the query, concatenated.
         shares: One weight a facet, summing to 1.
-        vector: What the engine is asked: the units scaled by their weights, and a number that
-            meets the stored quality.
+        lambda_b: Share of the relevance in the score.
+        factor: What a stored quality is to be multiplied by.
         constant: To add to a dot product, so that it is the score.
+        vector: What the engine is asked: the units scaled by their weights, and the factor.
+        slack: What an engine's score may be wrong by, and more: it has single precision.
     """
 
     schema: CaseSchema
     units: NDArray[np.float32]
     shares: NDArray[np.float64]
-    vector: NDArray[np.float32]
+    lambda_b: float
+    factor: float
     constant: float
+    vector: NDArray[np.float32]
+    slack: float
 
     @classmethod
     def of(
@@ -46,27 +54,40 @@ class Asked:
         """Weigh an embedded query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
         shares = schema.weights(weights)
         factor, constant = scale.asked(lambda_b)
-        vector = np.append(lambda_b * units * spread(schema, shares), factor)
-        return cls(schema, units, shares, vector.astype(np.float32), constant)
+        vector = np.append(lambda_b * units * spread(schema, shares), factor).astype(np.float32)
+        slack = SLACK * (1 + (1 - lambda_b) * (scale.high - scale.low))
+        return cls(schema, units, shares, lambda_b, factor, constant, vector, slack)
 
-    def hit(self, point: Point) -> Hit:
-        """Return a point as a hit of this query."""
-        assert point.vector is not None
-        vector = point.vector[:-1]
-        products = vector * self.units
-        scores = {name: float(products[part].sum()) for name, part in self.schema.slices.items()}
-        return Hit(
-            case=Case.from_json(point.id, point.payload),
-            score=point.score + self.constant,
-            relevance=float(np.dot(self.shares, list(scores.values()))),
-            facet_scores=scores,
-            vector=vector,
-        )
+    def hits(self, points: Sequence[Point]) -> list[Hit]:
+        """Return points as hits of this query, in their order.
 
-    def score(self, point: Point) -> float:
-        """Return the dot product of a point with this query, as an engine would."""
-        assert point.vector is not None
-        return float(point.vector @ self.vector)
+        Scores are made anew, in double precision: equal cases score alike on every engine.
+        """
+        if not points:
+            return []
+        vectors = np.array([point.vector for point in points], dtype=np.float32)
+        starts = [part.start for part in self.schema.slices.values()]
+        scores = np.add.reduceat(vectors[:, :-1] * self.units.astype(np.float64), starts, axis=1)
+        relevance = (scores * self.shares).sum(axis=1)
+        quality = self.factor * vectors[:, -1].astype(np.float64) + self.constant
+        names = list(self.schema.slices)
+        return [
+            Hit(
+                case=Case.from_json(point.id, point.payload),
+                score=total,
+                relevance=share,
+                facet_scores=dict(zip(names, parts, strict=True)),
+                vector=vector,
+            )
+            for point, total, share, parts, vector in zip(
+                points,
+                (self.lambda_b * relevance + quality).tolist(),
+                relevance.tolist(),
+                scores.tolist(),
+                vectors[:, :-1],
+                strict=True,
+            )
+        ]
 
 
 def spread(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:

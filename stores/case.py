@@ -153,6 +153,11 @@ def json_plain(value: Any, schema: str) -> Any:
         ) from error
 
 
+def same_json(one: Any, other: Any) -> bool:
+    """Say whether two JSON-plain values are the same: ``True`` is not ``1``, as it is to Python."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 def check_text(text: str) -> None:
     """Raise ``InputError`` for text that is no Unicode: half of a surrogate pair."""
     try:

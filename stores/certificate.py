@@ -19,9 +19,6 @@ from casewright.stores.asked import Asked, spread
 from casewright.stores.engine import Ranked
 from casewright.stores.select import Pick
 
-#: How much single precision may be wrong by in a score, and more.
-MARGIN = 1e-5
-
 
 def bound_vectors(asked: Asked, picks: Sequence[Pick], lambda_d: float) -> NDArray[np.float32]:
     """Return what to search with for each pick but the first, array (picks - 1, dimension).
@@ -56,7 +53,7 @@ def rivals(
     unseen: dict[str, None] = {}
     for pick, ranked in zip(picks[1:], found, strict=True):
         for id_, score in ranked:
-            if score + lambda_d * asked.constant < pick.value - MARGIN:
+            if score + lambda_d * asked.constant < pick.value - asked.slack:
                 break
             if id_ not in seen:
                 unseen[id_] = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
+from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.tenant import FIELD
 
@@ -37,12 +38,24 @@ class Change:
 
 
 def changed(case: Case, change: Change) -> Case:
-    """Return the case with the change made."""
+    """Return the case with the change made.
+
+    Raises:
+        InputError: It is no change, or its metadata is no mapping.
+    """
+    if not isinstance(change, Change):
+        raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
     new = {
         name: value
         for name in ("quality", "quality_by", "result", "metadata")
         if (value := getattr(change, name)) is not SAME
     }
-    if "metadata" in new and FIELD in case.metadata:
-        new["metadata"] = {**new["metadata"], FIELD: case.metadata[FIELD]}
+    if "metadata" in new:
+        if not isinstance(new["metadata"], Mapping):
+            raise InputError(
+                f"The case {case.id} is to have the metadata {new['metadata']!r:.200}. Give a "
+                "mapping."
+            )
+        theirs = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
+        new["metadata"] = {n: v for n, v in new["metadata"].items() if n != FIELD} | theirs
     return replace(case, **new)

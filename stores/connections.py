@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from casewright.errors import InputError
+from casewright.errors import InputError, cleaned
 from casewright.stores.embedded import ENGINES, check_engine, open_folder
 from casewright.stores.engine import Engine
 from casewright.stores.qdrant_engine import QdrantEngine
+from casewright.stores.server import ServerOptions
+from casewright.stores.server_engine import ServerEngine
 
 
 @dataclass(slots=True)
@@ -40,14 +42,15 @@ def acquire(
     lock_seconds: float = 0.0,
     timeout: int = 10,
     engine: str | None = None,
+    server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
     """Return a key to release by, and the engine for a location, opened where it is not yet.
 
     Raises:
         InputError: The location is no ``":memory:"``, folder or URL, or the engine named is none
-            that it can be opened with.
+            that it can be opened with, or there are options of a server and there is none.
         DependencyError: The folder's engine is not installed.
-        StoreError: It cannot be opened; see ``QdrantEngine.open`` and ``open_folder``.
+        StoreError: It cannot be opened; see ``ServerEngine.open`` and ``open_folder``.
     """
     resolved = _resolved(location)
     remote = "://" in resolved
@@ -56,9 +59,15 @@ def acquire(
             f"The engine {engine!r} is named for {resolved}. A folder's may be one of "
             f"{', '.join(ENGINES)}; other places have theirs."
         )
-    # Who uses another API key, or has less patience, has a connection of its own; memory is
-    # nobody else's.
-    key = f"{resolved} {timeout} {api_key}" if remote else resolved
+    if server is not None and not (remote and isinstance(server, ServerOptions)):
+        raise InputError(
+            f"server={type(server).__name__} is given for {resolved}. A server's URL may have "
+            "ServerOptions; other places have none."
+        )
+    # Who uses another API key or other options, or has less patience, has a connection of its own;
+    # memory is nobody else's.
+    key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
+    key = key if remote else resolved
     with _lock:
         if resolved == ":memory:":
             key = f":memory: {next(_numbers)}"
@@ -66,8 +75,12 @@ def acquire(
     with place.lock:
         if place.engine is not None:
             check_engine(resolved, engine, place.name)
-        elif remote or resolved == ":memory:":
-            place.engine = QdrantEngine.open(resolved, api_key=api_key, timeout=timeout)
+        elif remote:
+            place.engine = ServerEngine.open(
+                resolved, api_key=api_key, timeout=timeout, options=server
+            )
+        elif resolved == ":memory:":
+            place.engine = QdrantEngine.in_memory()
         else:
             folder = Path(resolved)
             place.name, place.engine = open_folder(folder, lock_seconds=lock_seconds, engine=engine)
@@ -123,10 +136,17 @@ def _resolved(location: str | Path) -> str:
         url = urlsplit(text)
         # The port is read, and checked, when it is asked for.
         usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
+        # A client would leave these out, and what they hold may be a secret.
+        more = url.username or url.password or url.query or url.fragment
     except ValueError:
         usable = False
     if not usable:
         raise InputError(
-            f"{text} is no URL of a Qdrant server. Give one such as http://localhost:6333."
+            f"{cleaned(text)} is no URL of a Qdrant server. Give one such as http://localhost:6333."
+        )
+    if more:
+        raise InputError(
+            f"The URL of {url.hostname} has a user, a query or a fragment, which Qdrant does not "
+            "know. Pass an API key as api_key=, and headers by ServerOptions(client=...)."
         )
     return url.geturl()

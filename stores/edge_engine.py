@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from casewright.stores.edge_payload import payload
 from casewright.stores.edge_shard import ShardFolder, uuids
 from casewright.stores.engine import NoCollectionError, Point, Ranked, Where
 from casewright.stores.folder import usable
+from casewright.stores.upload import Upload, one_by_one
 from casewright.stores.where import edge_filter
 
 if TYPE_CHECKING:
@@ -81,8 +82,20 @@ class EdgeEngine:
             ]
             shard.update(UpdateOperation.upsert_points(points))
 
+    def uploading(
+        self, collection: str, done: Callable[[int], None]
+    ) -> AbstractContextManager[Upload]:
+        """Write batches one after the other; see ``Engine``."""
+        return one_by_one(self, collection, done)
+
     def search(
-        self, collection: str, vector: NDArray[np.float32], limit: int, where: Where | None
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        exact: bool = True,
     ) -> list[Point]:
         """Search exactly by dot product; see ``Engine``.
 

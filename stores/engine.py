@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreError
+from casewright.stores.upload import Upload
 
 #: A metadata field to what a case must have there: a value, one of several, or a range of numbers
 #: as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` keeps those that have none of the value or values.
@@ -66,15 +67,33 @@ class Engine(Protocol):
     ) -> None:
         """Write n points; returns once they are acknowledged."""
 
+    def uploading(
+        self, collection: str, done: Callable[[int], None]
+    ) -> AbstractContextManager[Upload]:
+        """Return a way to write many batches; they are acknowledged when it is left without error.
+
+        It takes ``writing`` itself; ``done`` is told, in the caller's thread, how many more points
+        are stored.
+        """
+
     def search(
-        self, collection: str, vector: NDArray[np.float32], limit: int, where: Where | None
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        exact: bool = True,
     ) -> list[Point]:
-        """Return the points of the highest dot product, best first, with vector and payload."""
+        """Return the points of the highest dot product, best first, with vector and payload.
+
+        Without ``exact``, an engine that was told how may search approximately.
+        """
 
     def rank(
         self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
     ) -> list[list[Ranked]]:
-        """Search for m vectors, array (m, dimension), in one pass: ids and scores only."""
+        """Search for m vectors, array (m, dimension), in one pass, exactly: ids and scores only."""
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return those of the points that exist, in any order; with their vectors if asked to."""

@@ -29,8 +29,8 @@ class Facet:
             them, unless it is optional, has no part in this facet: its vector is zeros and it
             scores 0.
         dimension: Length of its vectors.
-        embed_case: L_j for stored cases: n problems in, array (n, dimension) out; the store
-            scales each row to unit length.
+        embed_case: L_j for stored cases: n problems in, array or tensor (n, dimension) out; the
+            store scales each row to unit length.
         embed_query: L_j for queries; differs from ``embed_case`` where a cue makes an
             inter-embedding (CBR-RAG's g).
         describe: T_j, the components as text for a prompt.
@@ -86,8 +86,8 @@ class Facet:
         try:
             # What is too large for a float32 becomes infinity, and is refused below.
             with np.errstate(over="ignore"):
-                made = np.asarray(answer, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+                made = np.asarray(_plain(answer), dtype=np.float32)
+        except Exception as error:
             raise InputError(
                 f"Facet {self.name!r} embedded {len(present)} problems as what is no array of "
                 f"numbers: {error}. Expected shape {(len(present), self.dimension)}."
@@ -174,6 +174,11 @@ def text_facet(
 def _there(part: Any) -> bool:
     # An array compares to a text by its elements, so the type is asked first.
     return part is not None and not (isinstance(part, str) and not part)
+
+
+def _plain(answer: Any) -> Any:
+    """Return a module's tensor as one that NumPy reads: tracked by no gradient, on no device."""
+    return answer.detach().cpu().float() if hasattr(answer, "detach") else answer
 
 
 def _culprit(

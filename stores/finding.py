@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from casewright.stores.asked import Asked
-from casewright.stores.case import Case, canonical_id
+from casewright.stores.case import Case, canonical_id, same_json
 from casewright.stores.certificate import bound_vectors, rivals
 from casewright.stores.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.select import Pick, Selection, select
 from casewright.stores.tenant import FIELD, owned, within
+
+#: More cases than a collection can hold; an engine takes no larger number.
+MOST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +45,29 @@ class Finder:
         found = {point.id: point for point in points if owned(point, self.tenant)}
         return [found[i] for i in wanted if i in found]
 
-    def best(self, asked: Asked, k: int, where: Where | None) -> list[Hit]:
-        """Return the k best by rounded score, then id; fetch on while ties cross the cut."""
+    def best(self, asked: Asked, k: int, where: Where | None, *, exact: bool = True) -> list[Hit]:
+        """Return the k best by rounded score, then id; fetch on while ties cross the cut.
 
-        def rank(point: Point) -> tuple[float, str]:
-            return -round(point.score + asked.constant, DECIMALS), point.id
+        Without ``exact``, an engine that was told how may search approximately: proofs and twins
+        need all cases.
+        """
 
-        limit, bound = k + 8, within(where, self.tenant)
+        def rank(hit: Hit) -> tuple[float, str]:
+            return -round(hit.score, DECIMALS), hit.case.id
+
+        limit, bound = min(k, MOST) + 2, within(where, self.tenant)
         while True:
             try:
-                found = self.engine.search(self.collection, asked.vector, limit, bound)
+                found = self.engine.search(self.collection, asked.vector, limit, bound, exact=exact)
             except NoCollectionError:
                 return []
-            points = sorted(found, key=rank)
-            if len(points) < limit or rank(points[k - 1])[0] < rank(points[-1])[0]:
-                return [asked.hit(point) for point in points[:k]]
+            hits = sorted(asked.hits(found), key=rank)
+            if len(hits) < limit:
+                return hits[:k]
+            # What a case that was not found may score.
+            rest = found[-1].score + asked.constant + asked.slack
+            if round(hits[k - 1].score, DECIMALS) > round(rest, DECIMALS):
+                return hits[:k]
             limit *= 2
 
     def select(
@@ -76,12 +87,16 @@ class Finder:
         complete, searches = len(hits) < size, 1
         while True:
             picks = select(hits, k, asked.schema, lambda_d=lambda_d, weights=weights)
-            missing = [] if complete else self._rivals(asked, picks, hits, where, lambda_d)
+            try:
+                missing = [] if complete else self._rivals(asked, picks, hits, where, lambda_d)
+            except NoCollectionError:
+                return Selection((), True, 0, searches)
             searches += 0 if complete else len(picks) - 1
-            if not missing or len(hits) + len(missing) > max(most, size):
+            room = len(hits) + len(missing) <= max(most, size)
+            # None are found where they were deleted meanwhile.
+            if not (found := self.points(missing, vectors=True) if room else []):
                 return Selection(picks, not missing, len(hits), searches)
-            found = self.points(missing, vectors=True)
-            hits += [asked.hit(replace(point, score=asked.score(point))) for point in found]
+            hits += asked.hits(found)
 
     def twin(self, case: Case, asked: Asked) -> Case | None:
         """Return a case of the same tenant with a near problem and the same solution.
@@ -98,7 +113,8 @@ class Finder:
             hits = self.best(asked, limit, where)
             near = [hit.case for hit in hits if hit.relevance >= asked.schema.near]
             for other in near:
-                if (other.metadata.get(FIELD), other.solution) == (tenant, case.solution):
+                theirs = other.metadata.get(FIELD), other.solution
+                if same_json(theirs, (tenant, case.solution)):
                     return other
             if len(near) < limit:
                 return None

@@ -35,7 +35,7 @@ class Marginal:
 
 
 def mmr(
-    vectors: Rows, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
+    vectors: Rows, weights: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[Marginal]:
     """Pick k candidates greedily by relevance less redundancy (RAGSys, Algorithm 1).
 
@@ -46,7 +46,8 @@ def mmr(
     computing everything in double precision and comparing values to six decimals.
 
     Args:
-        vectors: Array (n, d), in which the dot product of two rows is their similarity.
+        vectors: Array (n, d), of the candidates.
+        weights: Array (d): the similarity of two rows is the sum of their products times these.
         scores: Array (n), relevance with the quality bias inside.
         ids: Of the candidates; equal values are told apart by score, then id.
         k: How many to pick; fewer come back where n is smaller.
@@ -57,28 +58,30 @@ def mmr(
         return []
     order = tie_order(scores, ids)
     relevance, spread = lambda_d * scores[order], 1 - lambda_d
+    light = weights.astype(np.float32)
     # In the order of ties, whose first of equal values is the one to take.
     picked, redundancies, values = [0], [0.0], [float(relevance[0])]
     redundancy, counted, width = np.full(count, -np.inf), 0, max(64, WIDTH * k)
     while len(picked) < k:
-        fresh = vectors[order[picked[counted:]]]
-        near = (vectors @ fresh.T).max(axis=1)
+        fresh = vectors[order[picked[counted:]]] * light
+        near = (vectors @ fresh.T).max(axis=1, initial=-np.inf)
         redundancy, counted = np.maximum(redundancy, near[order]), len(picked)
         relevance[picked] = -np.inf
         bounds = relevance - spread * redundancy
         width = min(width, count)
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
         rest = -np.inf if width == count else float(np.delete(bounds, best).max())
-        active = _Active(vectors[order[best]], relevance[best], redundancy[best], bounds[best])
-        before = vectors[order[picked]].astype(np.float64)
+        rows = vectors[order[best]]
+        active = _Active(rows, weights, relevance[best], redundancy[best], bounds[best])
+        before = vectors[order[picked]] * weights
         for place, near_pick, value in active.picks(spread, before, k - counted, rest):
             picked.append(int(best[place]))
             redundancies.append(near_pick)
             values.append(value)
         # Too many are as good as each other to tell them apart from so few.
         width *= 4 if len(picked) == counted else 1
-    rows = order[picked].tolist()
-    return [Marginal(*one) for one in zip(rows, redundancies, values, strict=True)]
+    made = zip(order[picked].tolist(), redundancies, values, strict=True)
+    return [Marginal(*one) for one in made]
 
 
 def tie_order(scores: Floats, ids: Sequence[str]) -> Places:
@@ -98,6 +101,7 @@ class _Active:
     """The candidates that are kept up to date at every pick, in the order of ties."""
 
     rows: Rows
+    weights: Floats
     relevance: Floats
     redundancy: Floats
     values: Floats
@@ -109,7 +113,7 @@ class _Active:
 
         Args:
             spread: Share of the redundancy.
-            before: What is picked already, array (picks, d).
+            before: What is picked already, array (picks, d), times the weights.
             most: How many to pick.
             rest: Highest value that another candidate may have.
 
@@ -117,6 +121,7 @@ class _Active:
             Place among these candidates, redundancy and value of each pick.
         """
         made: list[tuple[int, float, float]] = []
+        light = self.weights.astype(np.float32)
         picked = np.concatenate([before, np.empty((most, before.shape[1]))])
         while len(made) < most:
             size = len(before) + len(made)
@@ -131,8 +136,9 @@ class _Active:
                 break
             place = int(near[best])
             made.append((place, float(exact[best]), float(values[best])))
-            picked[size] = self.rows[place]
+            picked[size] = self.rows[place] * self.weights
             self.relevance[place] = -np.inf
-            self.redundancy = np.maximum(self.redundancy, self.rows @ self.rows[place])
+            similarity = self.rows @ (self.rows[place] * light)
+            self.redundancy = np.maximum(self.redundancy, similarity)
             self.values = self.relevance - spread * self.redundancy
         return made

@@ -62,6 +62,10 @@ def verified(case: Case, schema: CaseSchema) -> str | None:
     if schema.verify is None:
         return None
     try:
-        return schema.verify(case)
+        reason = schema.verify(case)
     except Exception as error:  # noqa: BLE001
         return f"It could not be verified: {told(error)}"
+    if reason is None or (isinstance(reason, str) and reason):
+        return reason
+    # A verifier that says True or False has not been understood.
+    return f"It could not be verified: the schema's verify answered {reason!r}, no text or None."

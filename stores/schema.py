@@ -112,7 +112,8 @@ class CaseSchema:
         """Return one weight a facet, summing to 1; ``given`` replaces the facets' defaults.
 
         Raises:
-            InputError: An unknown facet, a negative weight, or nothing but zeros.
+            InputError: An unknown facet, a weight that is no number or negative, or nothing but
+                zeros.
         """
         names = [facet.name for facet in self.facets]
         if given is not None and (unknown := sorted(set(given) - set(names))):
@@ -120,12 +121,17 @@ class CaseSchema:
                 f"Schema {self.name!r} has no facet {unknown}. Its facets are {names}."
             )
         chosen = [f.weight if given is None else given.get(f.name, 0.0) for f in self.facets]
-        values = np.asarray(chosen, dtype=np.float64)
-        if not np.isfinite(values).all() or (values < 0).any() or values.sum() <= 0:
+        try:
+            values = np.asarray(chosen, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            values = np.array([np.nan])
+        if not np.isfinite(values).all() or (values < 0).any() or not values.any():
             raise InputError(
                 f"The weights {dict(zip(names, chosen, strict=True))} of schema {self.name!r} "
-                "cannot be used. Weights are at least 0 and not all 0."
+                "cannot be used. Weights are finite numbers, at least 0 and not all 0."
             )
+        # The sum of two large weights may be infinite.
+        values /= values.max()
         shares: NDArray[np.float64] = values / values.sum()
         return shares
 

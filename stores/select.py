@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -77,17 +79,22 @@ def select(
     if not hits:
         return []
     vectors = np.stack([hit.vector for hit in hits])
-    # The root on both sides of a dot product is the weight.
-    roots = np.sqrt(schema.weights(weights)).astype(np.float32)
-    if len(roots) > 1:
-        for facet, root in zip(schema.facets, roots, strict=True):
-            vectors[:, schema.slices[facet.name]] *= root
+    spread = np.repeat(schema.weights(weights), [facet.dimension for facet in schema.facets])
     scores = np.array([hit.score for hit in hits])
-    made = mmr(vectors, scores, [hit.case.id for hit in hits], k, lambda_d)
+    made = mmr(vectors, spread, scores, [hit.case.id for hit in hits], k, lambda_d)
     return [Pick(hits[one.row], one.redundancy, one.value) for one in made]
 
 
 def check_selection(k: int, lambda_d: float) -> None:
     """Raise ``InputError`` for settings that nothing can be selected by."""
-    if not 0 <= lambda_d <= 1 or k < 0:
-        raise InputError(f"k={k}, lambda_d={lambda_d}: k is at least 0, lambda_d from 0 to 1.")
+    check_counts(0, k=k)
+    if not 0 <= lambda_d <= 1:
+        raise InputError(f"lambda_d={lambda_d}: the share of the relevance is from 0 to 1.")
+
+
+def check_counts(least: int, **counts: Any) -> None:
+    """Raise ``InputError`` for what is no whole number, or less than the least."""
+    for name, count in counts.items():
+        # NumPy's whole numbers are integral ones too.
+        if not isinstance(count, Integral) or count < least:
+            raise InputError(f"{name}={count!r}: give a whole number, at least {least}.")

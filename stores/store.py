@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
 from casewright.stores import connections
+from casewright.stores.approximate import quality_leads
 from casewright.stores.asked import Asked
-from casewright.stores.case import Case, canonical_id, case_id, json_plain, now
+from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
 from casewright.stores.changes import Change, changed
 from casewright.stores.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.facet import Components
@@ -27,7 +28,8 @@ from casewright.stores.progress import progress_bar
 from casewright.stores.quality import QualityScale, in_range
 from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
-from casewright.stores.select import Selection, check_selection
+from casewright.stores.select import Selection, check_counts, check_selection
+from casewright.stores.server import ServerOptions
 from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
 
@@ -57,10 +59,11 @@ class CaseStore:
         engine: What a new folder is written by: ``"edge"``, Qdrant Edge, or ``"local"``,
             qdrant-client's local mode. ``None`` takes Edge where it is installed; a folder that
             is there is opened by what wrote it.
+        server: Options of a server or cluster, for a URL.
 
     Raises:
-        InputError: The location is neither of these, or was written by another engine; or the
-            schema asks for a tenant, and there is none.
+        InputError: The location is neither of these, or was written by another engine; or options
+            are given that it cannot have; or the schema asks for a tenant, and there is none.
         DependencyError: The engine that wrote the folder is not installed.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
@@ -78,6 +81,7 @@ class CaseStore:
         lock_seconds: float = 0.0,
         timeout: int = 10,
         engine: str | None = None,
+        server: ServerOptions | None = None,
     ) -> None:
         self.schema = schema
         self.location = str(location)
@@ -85,7 +89,12 @@ class CaseStore:
         self._lock = threading.Lock()
         self._closed = False
         self._key, self._engine = connections.acquire(
-            location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout, engine=engine
+            location,
+            api_key=api_key,
+            lock_seconds=lock_seconds,
+            timeout=timeout,
+            engine=engine,
+            server=server,
         )
         try:
             self._scale(fresh=True)
@@ -116,8 +125,9 @@ class CaseStore:
     ) -> list[str]:
         """Write cases, replacing those of the same id, and return the ids of those written.
 
-        Cases are encoded and written in batches. When it raises, the batches before the one that
-        failed are stored; adding all of them again stores each once.
+        Cases are encoded and written in batches, to a server by several threads. When it raises,
+        the batches before the one that failed are stored; adding all of them again stores each
+        once.
 
         Args:
             cases: What to write.
@@ -129,20 +139,28 @@ class CaseStore:
             InputError: A case is not JSON-plain, its quality is not finite, or it is another
                 tenant's.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
+            StoreUnavailableError: The server does not answer, or refuses, after what retries the
+                options allow; it says how much is stored.
         """
         complete = [self._completed(case) for case in cases]
         self._check_free(complete)
         scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
         written: list[str] = []
-        with progress_bar(label, len(complete), show=progress) as advance:
+        with (
+            progress_bar(label, len(complete), show=progress) as advance,
+            self.engine.uploading(self.schema.name, advance) as upload,
+        ):
             for start in range(0, len(complete), BATCH):
-                batch, facets = self._embedded(complete[start : start + BATCH], on_error)
-                # Not before the first batch is encoded: where that fails, no collection is made.
-                scale = scale or self._scale(fresh=True) or self._create(complete)
-                self._write(batch, facets, scale)
+                given = complete[start : start + BATCH]
+                batch, facets = self._embedded(given, on_error)
+                # Not before there is a case to write: where none can be, no collection is made.
+                if batch:
+                    # Another store may have made the collection anew since the last batch.
+                    scale = self._scale(fresh=scale is None) or self._create(complete)
+                    upload(*_stored(batch, facets, scale))
                 written += [case.id for case in batch]
-                advance(len(complete[start : start + BATCH]))
+                advance(len(given) - len(batch))
         return written
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
@@ -178,16 +196,17 @@ class CaseStore:
             where: Metadata that a case must have; see ``engine.Where``.
 
         Returns:
-            Hits ordered by score to six decimals, then id.
+            Hits ordered by score to six decimals, then id. A server whose options have ``search``
+            may miss some.
 
         Raises:
             InputError: An unusable query, weight, condition, ``k`` or ``lambda_b``.
         """
-        if k < 1:
-            raise InputError(f"k={k}: ask for at least one case.")
-        check_where(where)
-        asked = self._asked(query, weights, lambda_b)
-        return [] if asked is None else self._finder.best(asked, k, where)
+        check_counts(1, k=k)
+        asked = self._asked(query, weights, lambda_b, where)
+        if asked is None:
+            return []
+        return self._finder.best(asked, k, where, exact=quality_leads(asked))
 
     def select(
         self,
@@ -222,8 +241,8 @@ class CaseStore:
             InputError: An unusable query, weight, condition, number or share.
         """
         check_selection(k, lambda_d)
-        check_where(where)
-        asked = self._asked(query, weights, lambda_b)
+        check_counts(0, candidates=candidates, most=most)
+        asked = self._asked(query, weights, lambda_b, where)
         if asked is None or k == 0:
             return Selection((), True, 0, 0)
         return self._finder.select(
@@ -255,11 +274,12 @@ class CaseStore:
         facets = self.schema.vectors([complete.problem])
         with self.engine.writing:
             if known := self.get(complete.id):
-                if _measured(known[0]) == _measured(complete):
+                if same_json(_measured(known[0]), _measured(complete)):
                     return Retained(complete.id, "unchanged")
                 kept = replace(complete, created=known[0].created)
                 self._write([kept], facets, self._scale(fresh=True) or self._create([kept]))
                 return Retained(complete.id, "updated")
+            self._check_free([complete])
             scale = self._scale(fresh=True)
             if scale is not None:
                 asked = Asked.of(self.schema, facets[0], None, 1.0, scale)
@@ -318,7 +338,8 @@ class CaseStore:
         A tenant's store removes the tenant's cases, and leaves the rest.
         """
         if self.tenant is None:
-            self.engine.drop(self.schema.name)
+            with self.engine.writing:
+                self.engine.drop(self.schema.name)
         else:
             self.delete([case.id for case in self.all()])
 
@@ -364,6 +385,13 @@ class CaseStore:
 
     def _completed(self, case: Case) -> Case:
         name = self.schema.name
+        if not isinstance(case, Case) or not all(
+            isinstance(part, Mapping) for part in (case.problem, case.metadata)
+        ):
+            raise InputError(
+                f"The store {name!r} was given {case!r:.200}. Give cases, whose problem and "
+                "metadata are mappings of names to values."
+            )
         if case.id and canonical_id(case.id) is None:
             raise InputError(
                 f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
@@ -417,28 +445,28 @@ class CaseStore:
     def _write(
         self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
     ) -> None:
-        if not cases:
-            return
-        quality = np.array([[scale.stored(case.quality)] for case in cases])
-        vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
         with self.engine.writing:
-            self.engine.upsert(
-                self.schema.name,
-                [case.id for case in cases],
-                vectors,
-                [case.to_json() for case in cases],
-            )
+            self.engine.upsert(self.schema.name, *_stored(cases, facets, scale))
 
     @property
     def _finder(self) -> Finder:
         return Finder(self.engine, self.schema.name, self.tenant)
 
     def _asked(
-        self, query: str | Components, weights: Mapping[str, float] | None, lambda_b: float
+        self,
+        query: str | Components,
+        weights: Mapping[str, float] | None,
+        lambda_b: float,
+        where: Where | None,
     ) -> Asked | None:
         """Embed and weigh a query; ``None`` where there is nothing to search."""
         if not 0 <= lambda_b <= 1:
             raise InputError(f"lambda_b={lambda_b}: the share of the relevance is from 0 to 1.")
+        if not isinstance(query, (str, Mapping)):
+            raise InputError(
+                f"A search was asked for {query!r:.200}. Give a problem's components, or a text."
+            )
+        check_where(within(where, self.tenant))
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.weights(weights)
         scale = self._scale()
@@ -451,6 +479,15 @@ class CaseStore:
 def _measured(case: Case) -> tuple[Any, ...]:
     """Return what may be new of a case that is there."""
     return case.quality, case.quality_by, case.result
+
+
+def _stored(
+    cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
+) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
+    """Return the ids, vectors and payloads of cases."""
+    quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
+    vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
+    return [case.id for case in cases], vectors, [case.to_json() for case in cases]
 
 
 def _case(point: Point) -> Case:

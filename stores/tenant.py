@@ -52,8 +52,15 @@ def stamped(case: Case, tenant: str | None) -> Case:
     """Return a case as the tenant's.
 
     Raises:
-        InputError: It is another tenant's.
+        InputError: It is another tenant's, or that of several.
     """
+    named = case.metadata.get(FIELD)
+    # A condition would find it under each item of a list.
+    if named is not None and not isinstance(named, (str, int)):
+        raise InputError(
+            f"A case belongs to the tenant {named!r:.200}. Name one by a text; a case of several "
+            "is added once for each."
+        )
     if tenant is None:
         return case
     if case.metadata.get(FIELD, tenant) != tenant:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 from casewright.stores import CaseStore
 from casewright.stores.embedded import ENGINES
 from tests.stores.helpers import new_folder, note_schema
+from tests.support.qdrant_server import QdrantServer, RealServer
+
+#: A real server, where there is one to run the tests of ``place`` against too; see docs/scale.md.
+URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
 
 
 @pytest.fixture(params=ENGINES)
@@ -21,11 +26,24 @@ def folder(engine: str, tmp_path: Path) -> Path:
     return new_folder(tmp_path / "cases", engine)
 
 
-@pytest.fixture(params=["memory", *ENGINES])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture
+def server() -> Iterator[QdrantServer]:
+    """A server whose answers come from local mode, and that can be told to fail."""
+    with QdrantServer() as started:
+        yield started
+
+
+@pytest.fixture(params=["memory", *ENGINES, "server", *(["real server"] if URL else [])])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Each kind of place that cases can be in, with nothing in it yet."""
     if request.param == "memory":
-        return ":memory:"
-    return str(new_folder(tmp_path / "cases", request.param))
+        yield ":memory:"
+    elif request.param in ENGINES:
+        yield str(new_folder(tmp_path / "cases", request.param))
+    else:
+        real = RealServer(URL, KEY) if URL and request.param == "real server" else None
+        with QdrantServer(real) as started:
+            yield started.url
 
 
 @pytest.fixture

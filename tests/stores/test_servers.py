@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +12,9 @@ import pytest
 
 from casewright.errors import InputError, StoreUnavailableError
 from casewright.stores import CaseStore
-from tests.stores.helpers import note_schema
+from casewright.stores.server import ServerOptions
+from tests.stores.helpers import note, note_schema
+from tests.support.qdrant_server import RESET, QdrantServer
 
 
 @contextmanager
@@ -126,6 +128,99 @@ def test_server_that_refuses_is_unavailable_with_its_status(status: int) -> None
 def test_server_that_is_no_qdrant_is_unavailable(body: bytes, kind: str) -> None:
     with answering(200, body, kind) as url:
         unavailable(url, url, 10)
+
+
+def test_read_is_tried_again_where_the_failure_passes(server: QdrantServer) -> None:
+    with CaseStore(note_schema(), server.url) as store:
+        id_, *_ = store.add([note(f"question {i}", i) for i in range(6)])
+        calls: dict[str, Callable[[], bool]] = {
+            "/query": lambda: len(store.search("question", 3)) == 3,
+            "/query/batch": lambda: store.select("question", 2, candidates=4).searches > 1,
+            "/count": lambda: store.count() == 6,
+            "/scroll": lambda: len(store.all()) == 6,
+            "/points": lambda: len(store.get(id_)) == 1,
+            "/collections/notes": lambda: store.retain(note("new")).outcome == "added",
+        }
+        for path, call in calls.items():
+            server.fail(RESET if path == "/count" else 503, 1, path=path)
+            before = len(server.requests)
+            assert call(), path
+            assert len([r for r in server.requests[before:] if r.path.endswith(path)]) > 1, path
+
+
+def test_read_gives_up_in_about_the_time_of_one_request(server: QdrantServer) -> None:
+    with CaseStore(note_schema(), server.url, timeout=2) as store:
+        store.add([note("q")])
+        server.fail(503, path="/count", headers={"Retry-After": "30"})
+        start = time.monotonic()
+        with pytest.raises(StoreUnavailableError, match="503"):
+            store.count()
+        server.slow["/query"] = 3
+        with pytest.raises(StoreUnavailableError, match="does not answer"):
+            store.search("q")
+        assert time.monotonic() - start < 5
+
+
+def test_retries_are_counted_in_the_message_and_may_be_switched_off(server: QdrantServer) -> None:
+    server.fail(503)
+    with pytest.raises(StoreUnavailableError, match=r"busy.*503.*tried 3 times in \d"):
+        CaseStore(note_schema(), server.url)
+    with pytest.raises(StoreUnavailableError) as caught:
+        CaseStore(note_schema(), server.url, server=ServerOptions(retries=0))
+    assert "tried" not in str(caught.value)
+    assert len(server.requests) == 4
+
+
+def test_collection_whose_making_was_not_acknowledged_is_used(server: QdrantServer) -> None:
+    """The second request to make it is refused, since the first one did."""
+    with CaseStore(note_schema(), server.url) as store:
+        server.lose("/collections/notes", method="PUT")
+        store.add([note("q")])
+        assert store.count() == 1
+    assert len(server.asked("PUT", "/collections/notes")) == 2
+    assert len(server.asked("PUT", "/index")) == 1
+
+
+def test_write_whose_acknowledgement_is_lost_is_there_once(server: QdrantServer) -> None:
+    with CaseStore(note_schema(), server.url) as store:
+        server.lose("/points", method="PUT")
+        (id_,) = store.add([note("q")])
+        assert store.count() == 1
+        server.lose("/points/delete", method="POST")
+        store.delete(id_)
+        assert store.count() == 0
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+def test_key_that_a_server_refuses_is_told_of_and_not_told(server: QdrantServer) -> None:
+    server.api_key = "the right key"
+    for key in (None, "the-wrong-word"):
+        with pytest.raises(StoreUnavailableError, match=r"API key.*401.*api_key=") as caught:
+            CaseStore(note_schema(), server.url, api_key=key)
+        assert "wrong-word" not in str(caught.value)
+    with CaseStore(note_schema(), server.url, api_key="the right key") as store:
+        store.add([note("q")])
+        assert store.count() == 1
+    assert len(server.asked("GET", "/collections")) == 3
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+@pytest.mark.parametrize("status", [400, 403, 503])
+def test_secret_that_a_server_repeats_is_not_told(status: int) -> None:
+    body = b'{"status": {"error": "no: wordofpass1 and wordofpass2"}}'
+    options = ServerOptions(client={"headers": {"x-proxy": "wordofpass2"}}, retries=1)
+    with answering(status, body) as url, pytest.raises(StoreUnavailableError) as caught:
+        CaseStore(note_schema(), url, api_key="wordofpass1", server=options)
+    assert "wordofpass" not in str(caught.value)
+    assert str(status) in str(caught.value)
+
+
+def test_number_that_no_server_can_compare_is_refused_in_a_condition(server: QdrantServer) -> None:
+    with CaseStore(note_schema(), server.url) as store:
+        store.add([note("q", metadata={"large": 2**63})])
+        for asked in (2**63, [1, -(2**63) - 1], {"not": 2**70}):
+            with pytest.raises(InputError, match="64 bits"):
+                store.count({"large": asked})
 
 
 @pytest.mark.parametrize("url", ["http://", "http://localhost:port", "http://127.0.0.1:99999"])

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from casewright.bench.store_cbrkit import Cbrkit, check_cbrkit
+from casewright.bench.store_data import FACETS, WEIGHTS, query_of, weights_of, write_vectors
+from casewright.bench.store_measures import exact_scores, recall, same_order
+from casewright.bench.store_named_edge import EdgeNamed
+from casewright.bench.store_named_local import LocalNamed
+from casewright.bench.store_systems import Casewright, System
+from casewright.bench.store_worker import Spec, Worker
+from casewright.bench.stores import measure_stores, sizes_of
+from casewright.errors import DependencyError, InputError, StoreError
+from tests.serve.helpers import Done, one_line_error, result, run
+
+SIZE, QUERIES = 120, 8
+EXACT = ("casewright", "merged_all", "formula_all", "cbrkit", "cbrkit_documented")
+
+
+def test_recall_counts_the_places_that_went_to_cases_that_belong_there() -> None:
+    scores = np.array([0.9, 0.1, 0.8, 0.7, 0.2])
+    assert recall([0, 2, 3], scores, 3) == 1
+    assert recall([3, 0, 2], scores, 3) == 1
+    assert recall([0, 1, 3], scores, 3) == pytest.approx(2 / 3)
+    assert recall([0], scores, 3) == pytest.approx(1 / 3)
+    assert recall([], scores, 3) == 0
+
+
+def test_case_found_twice_counts_once_and_what_comes_late_does_not() -> None:
+    scores = np.array([0.9, 0.1, 0.8, 0.7, 0.2])
+    assert recall([0, 0, 0], scores, 3) == pytest.approx(1 / 3)
+    assert recall([0, 1, 4, 2, 3], scores, 3) == pytest.approx(1 / 3)
+
+
+def test_order_is_that_of_the_scores_and_equal_scores_may_change_places() -> None:
+    scores = np.array([0.9, 0.1, 0.8, 0.7, 0.8 + 1e-9])
+    assert same_order([0, 2, 4], scores, 3)
+    assert same_order([0, 4, 2], scores, 3)
+    assert not same_order([2, 0, 4], scores, 3)
+    assert not same_order([0, 2, 3], scores, 3)
+    assert not same_order([0, 2], scores, 3)
+    assert not same_order([0, 2, 2], scores, 3)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=5, max_size=40), st.integers(1, 5))
+def test_best_cases_in_their_order_are_all_that_could_be_found(drawn: list[int], k: int) -> None:
+    scores = np.array(drawn) / 1000
+    best = [int(i) for i in np.argsort(-scores, kind="stable")]
+    assert recall(best[:k], scores, k) == 1
+    assert same_order(best[:k], scores, k)
+    below = [i for i in best if scores[i] < scores[best[k - 1]]]
+    assert recall(best[: k - 1] + below[:1], scores, k) == pytest.approx((k - 1) / k)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """Cases and queries, as the bench draws them."""
+    folder = tmp_path_factory.mktemp("vectors")
+    write_vectors(folder / "cases.npy", SIZE, seed=3, stream=0)
+    write_vectors(folder / "queries.npy", QUERIES, seed=3, stream=1)
+    return np.load(folder / "cases.npy"), np.load(folder / "queries.npy")
+
+
+def test_exact_scores_are_weighted_sums_of_cosines(vectors: tuple[Any, Any]) -> None:
+    cases, queries = vectors
+    scores = exact_scores(cases, queries)
+    assert scores.shape == (QUERIES, SIZE)
+    for query in range(QUERIES):
+        weights = WEIGHTS[query % len(WEIGHTS)]
+        for case in (0, 17, SIZE - 1):
+            cosines = [
+                np.dot(q, c) / np.linalg.norm(q) / np.linalg.norm(c)
+                for q, c in zip(queries[:, query], cases[:, case], strict=True)
+            ]
+            assert scores[query, case] == pytest.approx(np.dot(weights, cosines), abs=1e-6)
+
+
+def test_drawn_cases_are_those_of_the_seed_and_none_is_a_query(
+    vectors: tuple[Any, Any], tmp_path: Path
+) -> None:
+    cases, queries = vectors
+    write_vectors(tmp_path / "again.npy", SIZE, seed=3, stream=0)
+    assert np.array_equal(np.load(tmp_path / "again.npy"), cases)
+    assert cases.shape[0] == len(FACETS)
+    assert np.allclose(np.linalg.norm(cases, axis=2), 1, atol=1e-5)
+    assert all((queries[f] @ cases[f].T).max() < 0.999 for f in range(len(FACETS)))
+
+
+@pytest.mark.parametrize("kind", ["casewright", "casewright_local", "edge", "local", "cbrkit"])
+def test_exact_searches_find_what_numpy_finds(
+    vectors: tuple[Any, Any], tmp_path: Path, kind: str
+) -> None:
+    systems: dict[str, System] = {
+        "casewright": Casewright(tmp_path / "store", "edge"),
+        "casewright_local": Casewright(tmp_path / "store", "local"),
+        "edge": EdgeNamed(tmp_path / "store"),
+        "local": LocalNamed(tmp_path / "store"),
+        "cbrkit": Cbrkit(),
+    }
+    system = systems[kind]
+    cases, queries = vectors
+    scores = exact_scores(cases, queries)
+    system.build(cases)
+    system.close()
+    system.open()
+    searches = {name: way for name, way in system.searches().items() if name in EXACT}
+    assert searches
+    for name, search in searches.items():
+        for query in range(QUERIES):
+            answer = search(query_of(queries, query), weights_of(query))
+            found = list(system.numbers(answer))
+            assert found == np.argsort(-scores[query])[:10].tolist(), name
+    system.close()
+
+
+def test_fifty_candidates_miss_cases_that_rescoring_or_more_candidates_find(
+    tmp_path: Path,
+) -> None:
+    # The best by the sum, 60, is 61st in each facet alone.
+    ranked = np.full((3, 200), -0.9)
+    for facet in range(3):
+        ranked[facet, facet * 60 : facet * 60 + 60] = 0.5
+        ranked[facet, 190:] = 0.45
+    cases = np.zeros((3, 200, 384), dtype=np.float32)
+    cases[:, :, 0], cases[:, :, 1] = ranked, np.sqrt(1 - ranked**2)
+    query = np.zeros((3, 384), dtype=np.float32)
+    query[:, 0] = 1
+    system = EdgeNamed(tmp_path / "store")
+    system.build(cases)
+    system.close()
+    system.open()
+    asked = dict(zip(FACETS, query, strict=True))
+    weights = dict.fromkeys(FACETS, 1 / 3)
+    found = {
+        name: set(system.numbers(search(asked, weights)))
+        for name, search in system.searches().items()
+    }
+    system.close()
+    best = set(range(190, 200))
+    assert found["merged_all"] == found["formula_all"] == found["formula_100"] == best
+    for name in ("merged_50", "merged_50_rescored", "formula_50"):
+        assert len(found[name]) == 10
+        assert not found[name] & best
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("plots") / "stores.png"
+
+
+@pytest.fixture(scope="module")
+def done(picture: Path) -> Done:
+    home = picture.parent
+    small = ("--sizes", "150", "--queries", "8")
+    return run(home, "bench", "stores", *small, "--json", "--plot", picture)
+
+
+def test_stores_bench_prints_every_figure_and_ours_is_exact(done: Done, picture: Path) -> None:
+    report = result(done)
+    figures = report["figures"]
+    own = {f"{name}{end}" for name in ("casewright", "named_vectors") for end in ("", "_local")}
+    merged = {"merged_all", "merged_50", "merged_50_rescored"}
+    qdrant = {*merged, "formula_50", "formula_100", "formula_all"}
+    searches = {
+        *(f"{name}{end}" for name in ("casewright", *qdrant) for end in ("", "_local")),
+        "cbrkit",
+        "cbrkit_documented",
+    }
+    assert {row["search"] for row in report["rows"]} == searches
+    for name in searches:
+        assert figures[f"search_ms_p50_{name}_150"] > 0
+        exact = name.removesuffix("_local") in EXACT
+        recalled = figures[f"recall_at_10_{name}_150"]
+        assert recalled == 1 if exact else 0 < recalled <= 1, name
+    for name in own:
+        for what in ("build_s", "open_s", "memory_mb", "build_memory_mb", "disk_mb"):
+            assert figures[f"{what}_{name}_150"] > 0
+    assert figures["build_s_cbrkit_150"] > 0
+    for other in ("merged", "formula", "cbrkit", "cbrkit_documented"):
+        name = {"merged": "merged_all", "formula": "formula_all"}.get(other, other)
+        ratio = figures[f"search_ms_p50_{name}_150"] / figures["search_ms_p50_casewright_150"]
+        assert figures[f"ratio_{other}_over_casewright_150"] == pytest.approx(ratio)
+    assert all(row["order"] == 1 for row in report["rows"] if row["search"] in EXACT)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_stores_bench_tells_its_progress_on_stderr(done: Done) -> None:
+    assert "150 cases: drawing vectors" in done.stderr
+    assert "building casewright" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "ten", "1e4", "1000,", "50", "-1000", "1000,1000"])
+def test_sizes_that_cannot_be_measured_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--sizes"):
+        measure_stores(sizes_of(text), QUERIES)
+
+
+def test_unusable_sizes_are_an_error_of_the_user(tmp_path: Path) -> None:
+    assert "--sizes" in one_line_error(run(tmp_path, "bench", "stores", "--sizes", "many"))
+
+
+def test_unknown_engine_is_an_error_of_the_user(tmp_path: Path) -> None:
+    said = one_line_error(run(tmp_path, "bench", "stores", "--sizes", "200", "--engine", "faiss"))
+    assert "edge, local" in said
+
+
+def test_too_few_queries_for_the_weight_sets_are_refused() -> None:
+    with pytest.raises(InputError, match="weight sets"):
+        measure_stores([200], len(WEIGHTS) - 1)
+
+
+def test_without_cbrkit_the_bench_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cbrkit", None)
+    with pytest.raises(DependencyError, match=r"pip install 'casewright\[bench\]'"):
+        check_cbrkit()
+
+
+def test_process_that_ends_is_told_with_its_system(tmp_path: Path) -> None:
+    with Worker(Spec("cbrkit"), tmp_path) as worker:
+        assert list(worker.searches())
+        for process in multiprocessing.active_children():
+            process.kill()
+        with pytest.raises(StoreError, match="cbrkit"):
+            worker.build()

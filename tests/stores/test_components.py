@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.stores import Case, CaseSchema, CaseStore, Facet, text_facet
+from casewright.stores.facet import Components
+from tests.stores.helpers import vector_facet
+from tests.support.encoders import HashingEncoder
+
+#: Positions before and after a move, as numbers.
+PART = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
+
+
+def mean_of(problems: Sequence[Components]) -> Any:
+    """L_j over two components: the mean of their latents (MCBR-RAG, footnote 6)."""
+    rows = []
+    for problem in problems:
+        there = [problem[name] for name in ("before", "after") if name in problem]
+        rows.append(np.mean(np.asarray(there, dtype=np.float64), axis=0))
+    return rows
+
+
+def moves(*optional: str) -> Facet:
+    return Facet(
+        "move", ("before", "after"), 3, mean_of, mean_of, str, "mean", 2.0, optional=optional
+    )
+
+
+def schema(*optional: str) -> CaseSchema:
+    return CaseSchema("moves", (moves(*optional), text_facet("note", HashingEncoder())))
+
+
+def cosine(one: Any, other: Any) -> float:
+    lengths = np.linalg.norm(one) * np.linalg.norm(other)
+    return float(np.dot(one, other) / lengths) if lengths else 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(PART, st.none() | PART, PART, st.none() | PART)
+def test_facet_over_two_components_compares_the_mean_of_those_that_are_there(
+    before: Any, after: Any, asked_before: Any, asked_after: Any
+) -> None:
+    problem = {"before": before} | ({"after": after} if after else {})
+    query = {"before": asked_before} | ({"after": asked_after} if asked_after else {})
+    with CaseStore(schema("after")) as store:
+        store.add([Case(problem, 1)])
+        (hit,) = store.search(query)
+    means = [np.mean(list(p.values()), axis=0) for p in (problem, query)]
+    assert hit.facet_scores["move"] == pytest.approx(cosine(*means), abs=1e-6)
+    assert hit.score == pytest.approx(2 / 3 * cosine(*means), abs=1e-6)
+
+
+def test_query_without_the_optional_component_finds_by_the_other(place: str) -> None:
+    with CaseStore(schema("after"), place) as store:
+        store.add(
+            [
+                Case({"before": [1, 0, 0], "after": [1, 0, 0]}, "stays"),
+                Case({"before": [1, 0, 0], "after": [0, 1, 0]}, "turns"),
+                Case({"before": [1, 0, 0]}, "ends"),
+                Case({"after": [1, 0, 0]}, "begins"),
+            ]
+        )
+        hits = {hit.case.solution: hit.score for hit in store.search({"before": [1, 0, 0]})}
+        expected = {"stays": 2 / 3, "turns": 2 / 3 / 2**0.5, "ends": 2 / 3, "begins": 0}
+        assert hits == pytest.approx(expected, abs=1e-6)
+        # Without what it needs, a query has no part in the facet.
+        assert {hit.score for hit in store.search({"after": [1, 0, 0]})} == {0.0}
+
+
+def test_without_optional_a_problem_that_lacks_a_component_has_no_part() -> None:
+    with CaseStore(schema()) as store:
+        store.add(
+            [Case({"before": [1, 0, 0]}, 1), Case({"before": [1, 0, 0], "after": [1, 0, 0]}, 2)]
+        )
+        hits = store.search({"before": [1, 0, 0], "after": [1, 0, 0]})
+        assert [(h.case.solution, h.facet_scores["move"]) for h in hits] == [
+            (2, pytest.approx(1)),
+            (1, 0),
+        ]
+
+
+@pytest.mark.parametrize("optional", [("before", "after"), ("after", "before", "other")])
+def test_facet_needs_a_component_that_is_not_optional(optional: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match=r"of which .* are optional"):
+        moves(*optional)
+
+
+def test_facet_without_components_is_refused() -> None:
+    with pytest.raises(InputError, match="'a'"):
+        replace(vector_facet("a", 3), components=())
+
+
+def test_two_facets_may_read_one_component_differently(place: str) -> None:
+    first = replace(
+        vector_facet("first", 2), components=("v",), embed_case=lambda ps: [p["v"][:2] for p in ps]
+    )
+    last = replace(
+        vector_facet("last", 2), components=("v",), embed_case=lambda ps: [p["v"][2:] for p in ps]
+    )
+    facets = tuple(replace(facet, embed_query=facet.embed_case) for facet in (first, last))
+    with CaseStore(CaseSchema("plain", facets), place) as store:
+        store.add([Case({"v": [1, 0, 0, 1]}, 1), Case({"v": [0, 1, 1, 0]}, 2)])
+        for weights, order in (({"first": 1.0}, [1, 2]), ({"last": 1.0}, [2, 1])):
+            hits = store.search({"v": [1, 0, 1, 0]}, weights=weights)
+            assert [hit.case.solution for hit in hits] == order
+            assert [hit.score for hit in hits] == pytest.approx([1, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize("large", [1e308, 1e-308, 5e-324])
+def test_weights_count_by_their_shares_however_large_or_small(large: float) -> None:
+    with CaseStore(schema("after")) as store:
+        store.add([Case({"before": [1, 0, 0]}, 1), Case({"note": "red"}, 2)])
+        hits = store.search(
+            {"before": [1, 0, 0], "note": "red"}, weights={"move": large, "note": large}
+        )
+        assert [hit.score for hit in hits] == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+@pytest.mark.parametrize("bad", ["x", None, [1], 10**400, 1j, "nan"], ids=repr)
+def test_weight_that_is_no_finite_number_is_refused(bad: Any) -> None:
+    with CaseStore(schema()) as store:
+        for ask in (store.search, store.select):
+            with pytest.raises(InputError, match="weights"):
+                ask("red", weights={"move": 1.0, "note": bad})
+
+
+@pytest.mark.parametrize("name", ["", "a b", "ü.\"'", "$media_type", "solution", "\n", "x" * 300])
+def test_component_may_have_any_name(place: str, name: str) -> None:
+    facet = text_facet("any", HashingEncoder(), [name])
+    with CaseStore(CaseSchema("plain", (facet,)), place) as store:
+        problem = {name: "red apple", "more": {"path": [1, None]}}
+        store.add([Case(problem, 1), Case({}, 2), Case({"more": 1}, 3)])
+        hits = store.search({name: "red"})
+        assert hits[0].case.problem == problem
+        assert [hit.score for hit in hits[1:]] == [0, 0]
+        assert "red apple" in store.schema.full(hits[0].case)
+
+
+def test_text_of_a_million_characters_comes_back_whole(place: str) -> None:
+    text = "große Wörter " * 80_000
+    with CaseStore(CaseSchema("plain", (text_facet("t", HashingEncoder()),)), place) as store:
+        store.add([Case({"t": text}, text)])
+        assert store.search({"t": "wörter"})[0].case.solution == text
+        assert store.get(store.all()[0].id)[0].problem == {"t": text}
+
+
+@pytest.mark.parametrize("bad", ["text", 5, None, [("a", "b")]], ids=repr)
+def test_what_is_no_case_is_refused(store: CaseStore, bad: Any) -> None:
+    for write in (lambda: store.add([bad]), lambda: store.retain(bad)):
+        with pytest.raises(InputError, match="notes"):
+            write()
+    for case in (Case(bad, 1), Case({"question": "q"}, metadata=bad)):
+        with pytest.raises(InputError, match="mapping"):
+            store.add([case])
+    assert store.count() == 0
+
+
+@pytest.mark.parametrize("query", [5, None, ["red"], b"red", Case({})], ids=repr)
+def test_query_that_is_no_problem_is_refused(store: CaseStore, query: Any) -> None:
+    for ask in (store.search, store.select):
+        with pytest.raises(InputError, match="search"):
+            ask(query)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, float("nan"), None, "3"], ids=repr)
+def test_k_that_is_no_count_is_refused_and_nothing_is_called_damaged(
+    store: CaseStore, k: Any
+) -> None:
+    store.add([Case({"question": "red"})])
+    with pytest.raises(InputError, match="k="):
+        store.search("red", k)
+    assert len(store.search("red", np.int64(1))) == 1

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from casewright.errors import FacetError, InputError, StoreError
+from casewright.stores import Case, CaseSchema, CaseStore, Facet
+from casewright.stores.facet import Components
+from tests.stores.helpers import number_id, vector_facet
+
+COUNT, BATCH = 1000, 256
+#: First, in the middle and last, of a batch and of all.
+PLACES = [0, 100, 255, 256, 400, 999]
+
+
+def raising(bad: set[int]) -> Facet:
+    """A facet that fails for any call that holds one of the problems of these numbers."""
+
+    def embed(problems: Sequence[Components]) -> Any:
+        for problem in problems:
+            if problem["n"] in bad:
+                raise RuntimeError(f"no vector for {problem['n']}")
+        return np.array([problem["b"] for problem in problems], dtype=np.float32)
+
+    return replace(vector_facet("b", 3), embed_case=embed)
+
+
+def answering(bad: set[int], answer: float) -> Facet:
+    """A facet that has a number in its vectors of these problems which is not finite."""
+
+    def embed(problems: Sequence[Components]) -> Any:
+        made = np.array([problem["b"] for problem in problems], dtype=np.float64)
+        made[[problem["n"] in bad for problem in problems], 1] = answer
+        return made
+
+    return replace(vector_facet("b", 3), embed_case=embed)
+
+
+WAYS: dict[str, Callable[[set[int]], Facet]] = {
+    "raises": raising,
+    "nan": lambda bad: answering(bad, float("nan")),
+    "infinity": lambda bad: answering(bad, float("-inf")),
+    "too large": lambda bad: answering(bad, 1e39),
+}
+
+
+def schema(way: str, bad: set[int]) -> CaseSchema:
+    return CaseSchema("plain", (vector_facet("a", 3), WAYS[way](bad)))
+
+
+def cases(count: int = COUNT) -> list[Case]:
+    rows = np.random.default_rng(0).integers(-9, 9, (count, 2, 3)).tolist()
+    return [Case({"n": i, "a": a, "b": b}, i, id=number_id(i)) for i, (a, b) in enumerate(rows)]
+
+
+def check_stopped(place: str, way: str, bad: int, count: int = COUNT) -> None:
+    wrong = {bad}
+    with CaseStore(schema(way, wrong), place) as store:
+        with pytest.raises(FacetError) as caught:
+            store.add(cases(count))
+        told = str(caught.value)
+        assert caught.value.facet == "b"
+        assert f"The case {number_id(bad)} cannot be added: Facet 'b' " in told
+        assert f"Batches of {BATCH} before it are stored" in told
+        stored = bad // BATCH * BATCH
+        assert [case.solution for case in store.all()] == list(range(stored))
+        assert len(store.search({"a": [1, 2, 3]}, COUNT)) == stored
+        # Mended, all of them go in, each once.
+        wrong.clear()
+        store.add(cases(count))
+        assert [case.solution for case in store.all()] == list(range(count))
+
+
+@pytest.mark.parametrize("bad", PLACES)
+@pytest.mark.parametrize("way", ["raises", "nan"])
+def test_case_that_a_facet_cannot_embed_ends_the_add_wherever_it_is(way: str, bad: int) -> None:
+    check_stopped(":memory:", way, bad)
+
+
+def test_case_that_a_facet_cannot_embed_ends_the_add_on_every_engine(place: str) -> None:
+    check_stopped(place, "raises", 260, 270)
+
+
+def check_left_out(place: str, way: str, bad: set[int], count: int = COUNT) -> None:
+    told: list[tuple[str, FacetError]] = []
+    with CaseStore(schema(way, bad), place) as store:
+        ids = store.add(cases(count), on_error=lambda case, error: told.append((case.id, error)))
+        whole = [i for i in range(count) if i not in bad]
+        assert ids == [number_id(i) for i in whole]
+        assert [case.solution for case in store.all()] == whole
+        assert [case_id for case_id, _ in told] == [number_id(i) for i in sorted(bad)]
+        assert {error.facet for _, error in told} == {"b"}
+        by_vector = store.search(cases(count)[count // 2].problem, 1)
+        assert by_vector[0].case.solution == count // 2
+
+
+@pytest.mark.parametrize("bad", PLACES)
+def test_with_on_error_all_others_go_in_wherever_the_bad_one_is(bad: int) -> None:
+    check_left_out(":memory:", "raises", {bad})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_with_on_error_every_bad_case_is_left_out_and_told(way: str) -> None:
+    check_left_out(":memory:", way, {0, 1, 100, 255, 256, 998, 999})
+
+
+def test_with_on_error_all_others_go_in_on_every_engine(place: str) -> None:
+    check_left_out(place, "nan", {250}, 270)
+
+
+def test_with_on_error_and_no_good_case_no_collection_is_made(place: str) -> None:
+    told: list[Case] = []
+    with CaseStore(schema("raises", {0, 1}), place) as store:
+        assert store.add(cases(2), on_error=lambda case, error: told.append(case)) == []
+        assert [case.solution for case in told] == [0, 1]
+        assert store.engine.layout("plain") is None
+        assert (store.count(), store.all()) == (0, [])
+
+
+def test_on_error_that_raises_ends_the_add() -> None:
+    def give_up(case: Case, error: FacetError) -> None:
+        raise KeyError(case.solution)
+
+    with CaseStore(schema("raises", {300})) as store:
+        with pytest.raises(KeyError, match="300"):
+            store.add(cases(), on_error=give_up)
+        assert store.count() == BATCH
+
+
+@pytest.mark.parametrize("on_error", [None, lambda case, error: None], ids=["ends", "goes on"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda n: np.ones((n, 4)),
+        lambda n: np.ones((n + 1, 3)),
+        lambda n: np.ones(3 * n),
+        lambda n: ["x"] * n,
+        lambda n: None,
+    ],
+    ids=["too wide", "a row too many", "flat", "texts", "nothing"],
+)
+def test_embedding_of_another_shape_is_the_facets_fault_and_stores_nothing(
+    answer: Any, on_error: Any
+) -> None:
+    facet = replace(vector_facet("b", 3), embed_case=lambda problems: answer(len(problems)))
+    with CaseStore(CaseSchema("plain", (facet,))) as store:
+        with pytest.raises(InputError, match="'b'") as caught:
+            store.add(cases(10), on_error=on_error)
+        assert not isinstance(caught.value, FacetError)
+        assert store.count() == 0
+
+
+def test_facet_that_fails_for_many_at_once_and_for_none_alone_loses_none() -> None:
+    def embed(problems: Sequence[Components]) -> Any:
+        if len(problems) > 1:
+            raise MemoryError("one at a time")
+        return [problem["b"] for problem in problems]
+
+    told: list[Case] = []
+    facet = replace(vector_facet("b", 3), embed_case=embed)
+    with CaseStore(CaseSchema("plain", (facet,))) as store:
+        store.add(cases(300), on_error=lambda case, error: told.append(case))
+        assert (store.count(), told) == (300, [])
+
+
+def test_engine_takes_no_vector_with_nan(place: str) -> None:
+    with CaseStore(schema("raises", set()), place) as store:
+        store.add(cases(3))
+        broken = np.full((1, store.schema.dimension), np.nan, dtype=np.float32)
+        with pytest.raises((InputError, StoreError)):
+            store.engine.upsert("plain", [number_id(9)], broken, [cases(1)[0].to_json()])
+        assert store.search(cases(3)[1].problem, 9)[0].case.solution == 1
+        assert store.count() == 3
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_query_whose_embedding_is_not_finite_is_refused_by_facet(place: str, value: float) -> None:
+    with CaseStore(schema("raises", set()), place) as store:
+        store.add(cases(3))
+        for ask in (store.search, store.select):
+            with pytest.raises(FacetError, match="NaN or infinity") as caught:
+                ask({"a": [1, 1, 1], "b": [0, value, 1]})
+            assert caught.value.facet == "b"

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import FacetError, SchemaMismatchError
+from casewright.stores import Binary, Case, CaseSchema, CaseStore, Change, text_facet
+from tests.stores.images import (
+    COLOURS,
+    histogram_facet,
+    module_facet,
+    picture,
+    png,
+    trained_module,
+)
+from tests.support.encoders import HashingEncoder
+
+CAPTION = text_facet("caption", HashingEncoder(), weight=1.0)
+
+
+def schema(kind: str = "histogram") -> CaseSchema:
+    facet = histogram_facet() if kind == "histogram" else module_facet(trained_module())
+    return CaseSchema("pictures", (facet, CAPTION))
+
+
+def cases() -> list[Case]:
+    """For each colour two with picture and caption, and one with the caption only."""
+    made = []
+    for number, colour in enumerate(COLOURS):
+        both = {"picture": picture(colour, 50 + number), "caption": f"a {colour} thing"}
+        made.append(Case(both, f"{colour} told"))
+        made.append(Case({"picture": picture(colour, 60 + number), "caption": "x"}, f"{colour}"))
+        made.append(Case({"caption": f"a {colour} thing"}, f"{colour} unseen"))
+    return made
+
+
+@pytest.mark.parametrize("kind", ["histogram", "trained module"])
+def test_case_with_an_image_is_found_by_its_image_and_stays_the_same(
+    folder: Path, kind: str
+) -> None:
+    used = schema(kind)
+    for opened in range(2):
+        with CaseStore(used, folder) as store:
+            if not opened:
+                store.add(cases())
+            for number, colour in enumerate(COLOURS):
+                hits = store.search({"picture": picture(colour, 99)}, 2)
+                assert {hit.case.solution for hit in hits} == {f"{colour} told", colour}
+                for hit in hits:
+                    assert hit.facet_scores["picture"] > 0.9
+                    assert hit.facet_scores["caption"] == 0
+                (kept,) = [c for c in store.all() if c.solution == colour]
+                image = kept.problem["picture"]
+                assert image == picture(colour, 60 + number)
+                assert (image.media_type, image.read()) == ("image/png", png(colour, 60 + number))
+
+
+def test_image_reads_as_text_in_a_prompt_by_its_facet(place: str) -> None:
+    with CaseStore(schema(), place) as store:
+        store.add(cases())
+        hit = store.search({"picture": picture("green", 99), "caption": "a green thing"}, 1)[0]
+        assert store.schema.full(hit.case) == (
+            "picture: a green picture of 8 by 8 pixels\ncaption: a green thing\n"
+            "solution: green told"
+        )
+        assert store.schema.support(hit.case) == "green told"
+
+
+def test_absent_image_scores_zero_and_the_other_facets_as_ever(place: str) -> None:
+    query = {"picture": picture("red", 99), "caption": "a red thing"}
+    with CaseStore(schema(), place) as store:
+        store.add(cases())
+        by_solution = {hit.case.solution: hit for hit in store.search(query, 99)}
+        told, unseen = by_solution["red told"], by_solution["red unseen"]
+        assert unseen.facet_scores["picture"] == 0
+        assert unseen.facet_scores["caption"] == told.facet_scores["caption"]
+        assert told.facet_scores["caption"] == pytest.approx(1)
+        assert unseen.score == pytest.approx(0.5)
+        assert told.score == pytest.approx(0.5 + told.facet_scores["picture"] / 2)
+        # Asked without a picture, those that have one and those that have none are alike.
+        asked = {hit.case.solution: hit for hit in store.search({"caption": "a red thing"}, 99)}
+        assert asked["red told"].score == asked["red unseen"].score == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("facet", "found"), [("picture", 3), ("caption", 3)])
+def test_facet_of_weight_zero_neither_finds_nor_keeps_apart(facet: str, found: int) -> None:
+    weights = {"picture": 0.0, "caption": 0.0, facet: 1.0}
+    query = {"picture": picture("blue", 2), "caption": "a red thing"}
+    with CaseStore(schema()) as store:
+        store.add([*cases(), Case(query, "mixed")])
+        hits = store.search(query, 99, weights=weights)
+        assert [hit.score for hit in hits] == [hit.facet_scores[facet] for hit in hits]
+        assert sum(hit.score > 0.9 for hit in hits) == found
+        told = store.select(query, 4, weights=weights, lambda_d=0.5)
+        part = store.schema.slices[facet]
+        vectors = [hit.vector[part].astype(float) for hit in told.hits]
+        for place, pick in enumerate(told.picks[1:], start=1):
+            near = max(float(vectors[place] @ other) for other in vectors[:place])
+            assert pick.redundancy == pytest.approx(near, abs=1e-6)
+
+
+def test_image_may_be_given_by_its_path(place: str, tmp_path: Path) -> None:
+    file = tmp_path / "seen.png"
+    file.write_bytes(png("blue", 7))
+    by_path = Binary("image/png", path=str(file))
+    with CaseStore(schema(), place) as store:
+        store.add(cases())
+        store.add([Case({"picture": by_path}, "by path")])
+        hit = store.search({"picture": by_path}, 1)[0]
+        assert (hit.case.solution, hit.case.problem["picture"]) == ("by path", by_path)
+        assert "a blue picture" in store.schema.full(hit.case)
+        assert [h.case.id for h in store.search({"picture": picture("blue", 7)}, 1)] == [
+            hit.case.id
+        ]
+
+
+def test_image_that_cannot_be_read_is_told_by_facet_and_case(place: str, tmp_path: Path) -> None:
+    broken = Binary("image/png", b"no picture at all")
+    gone = Binary("image/png", path=str(tmp_path / "gone.png"))
+    left_out = []
+    with CaseStore(schema(), place) as store:
+        bad = [Case({"picture": broken}, 1), Case({"picture": gone}, 2)]
+        for case in bad:
+            with pytest.raises(FacetError, match="'picture'"):
+                store.add([case])
+        store.add([*cases(), *bad], on_error=lambda case, error: left_out.append(case.solution))
+        assert (left_out, store.count()) == ([1, 2], len(cases()))
+
+
+def test_retained_image_case_has_one_id_and_knows_its_twin(place: str) -> None:
+    with CaseStore(schema(), place) as store:
+        problem = {"picture": picture("red"), "caption": "a red thing"}
+        first = store.retain(Case(problem, "tomato"))
+        assert store.retain(Case(problem, "tomato")).outcome == "unchanged"
+        near = {"picture": picture("red", 5), "caption": "A red thing!"}
+        assert store.retain(Case(near, "tomato")).id == first.id
+        assert store.retain(Case(near, "apple")).outcome == "added"
+        store.update({first.id: Change(quality=0.9)})
+        assert store.get(first.id)[0].problem == problem
+
+
+def test_store_of_another_image_encoder_is_refused(folder: Path) -> None:
+    with CaseStore(schema(), folder) as store:
+        store.add(cases())
+    with pytest.raises(SchemaMismatchError, match="histogram-4"):
+        CaseStore(schema("trained module"), folder)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from casewright.stores.mmr import mmr
+from tests.stores.naive import algorithm_1
+
+Floats = NDArray[np.float64]
+SHARES = st.sampled_from([0.0, 1.0, 0.5, 0.75, 0.95]) | st.floats(0, 1)
+
+
+def units(rows: Any) -> NDArray[np.float32]:
+    made = np.asarray(rows, dtype=np.float64)
+    lengths = np.linalg.norm(made, axis=1, keepdims=True)
+    return (made / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def names(count: int, seed: int = 0) -> list[str]:
+    return [f"{number:05d}" for number in np.random.default_rng(seed).permutation(count)]
+
+
+def check(
+    vectors: NDArray[np.float32], scores: Floats, k: int, share: float, weights: Any = None
+) -> list[int]:
+    """Check picks, redundancies and values against Algorithm 1; return the rows."""
+    scale = np.ones(vectors.shape[1]) if weights is None else np.asarray(weights)
+    exact = vectors.astype(np.float64)
+    similarity = (exact * scale) @ exact.T
+    ids = names(len(vectors))
+    made = mmr(vectors, scale, scores, ids, k, share)
+    rows = [pick.row for pick in made]
+    assert rows == algorithm_1(similarity, list(scores), ids, k, share)
+    for place, pick in enumerate(made):
+        worst = similarity[pick.row, rows[:place]].max() if place else 0.0
+        assert pick.redundancy == pytest.approx(worst, abs=1e-9)
+        value = share * scores[pick.row] - (1 - share) * pick.redundancy
+        assert pick.value == pytest.approx(value, abs=1e-9)
+    return rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-2, 2)), min_size=1),
+    st.integers(0, 30),
+    SHARES,
+    st.sampled_from([1.0, 0.6, 0.0]),
+    st.sampled_from([(1.0, 1.0, 1.0), (0.75, 0.2, 0.05), (1.0, 0.0, 0.0)]),
+)
+def test_picks_among_few_and_much_alike_are_those_of_algorithm_1(
+    rows: Any, k: int, share: float, bias: float, weights: Any
+) -> None:
+    vectors = units(rows)
+    quality = np.arange(len(rows)) % 3 / 2
+    near = (vectors.astype(np.float64) * weights) @ vectors[0]
+    check(vectors, bias * near + (1 - bias) * quality, k, share, weights)
+
+
+def random(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    return units(rng.normal(size=(count, 24)))
+
+
+def clustered(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    return units(rng.normal(size=(12, 24))[rng.integers(0, 12, count)])
+
+
+def crowded(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Nearly equal: similarities that differ in the seventh decimal, and in the third."""
+    spread = np.where(np.arange(count) % 2, 1e-7, 1e-2)[:, None]
+    return units(rng.normal(size=24) + spread * rng.normal(size=(count, 24)))
+
+
+def opposed(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Around one line, on both sides: half of the similarities are near -1."""
+    signs = np.where(np.arange(count) % 2, 1, -1)[:, None]
+    return units(signs * rng.normal(size=24) + 0.1 * rng.normal(size=(count, 24)))
+
+
+def orthogonal(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    return units(np.eye(24)[rng.integers(0, 24, count)] * rng.choice([-1, 1], (count, 1)))
+
+
+def same(count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    return units(np.tile(rng.normal(size=24), (count, 1)))
+
+
+KINDS = [random, clustered, crowded, opposed, orthogonal, same]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("count", "k"), [(65, 64), (300, 5), (700, 690), (2000, 8), (2000, 60)])
+def test_picks_among_many_are_those_of_algorithm_1(kind: Any, count: int, k: int) -> None:
+    rng = np.random.default_rng(count + k)
+    vectors = kind(count, rng)
+    near = vectors.astype(np.float64) @ vectors[count // 2]
+    quality = rng.integers(0, 3, count) / 2
+    shares = [0.0, 0.5, 1.0] if k < 600 else [0.5]
+    for share in shares:
+        check(vectors, near, k, share)
+        check(vectors, 0.7 * near + 0.3 * quality, k, share)
+
+
+@pytest.mark.parametrize("kind", [random, crowded, clustered], ids=lambda kind: kind.__name__)
+def test_all_of_two_thousand_are_put_in_order(kind: Any) -> None:
+    vectors = kind(2000, np.random.default_rng(3))
+    rows = check(vectors, vectors.astype(np.float64) @ vectors[7], 1998, 0.75)
+    assert len(set(rows)) == 1998
+
+
+def test_best_behind_many_that_resemble_the_first_pick_is_found() -> None:
+    # The most relevant 500 are one case told 500 times; each of the rest has something of its own.
+    vectors = units(np.concatenate([np.tile(np.eye(40)[0], (500, 1)), np.eye(40)[1:]]))
+    scores = np.concatenate([np.full(500, 0.9), np.linspace(0.5, 0.1, 39)])
+    rows = check(vectors, scores, 40, 0.5)
+    assert set(rows[1:]) == set(range(500, 539))
+
+
+def test_values_that_differ_beyond_six_decimals_are_told_apart_by_id() -> None:
+    vectors = units(np.eye(5))
+    scores = 0.5 + np.array([0, 4e-8, 3e-7, -3e-7, 2e-6])
+    made = mmr(vectors, np.ones(5), scores, ["d", "c", "b", "a", "e"], 5, 0.8)
+    assert [pick.row for pick in made] == [4, 3, 2, 1, 0]
+
+
+def test_similarity_is_weighted_dimension_by_dimension() -> None:
+    vectors = units([[1, 1], [1, -1], [-1, 1]])
+    scores = np.array([0.9, 0.5, 0.5])
+    for weights, expected in (((1.0, 0.0), [0, 2, 1]), ((0.0, 1.0), [0, 1, 2])):
+        made = mmr(vectors, np.array(weights), scores, ["0", "1", "2"], 3, 0.5)
+        assert [pick.row for pick in made] == expected
+        assert made[1].redundancy == pytest.approx(-0.5, abs=1e-6)
+
+
+def test_nothing_is_picked_of_nothing() -> None:
+    assert mmr(np.zeros((0, 4), dtype=np.float32), np.ones(4), np.zeros(0), [], 3, 0.5) == []
+    assert mmr(units(np.eye(4)), np.ones(4), np.ones(4), names(4), 0, 0.5) == []

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from casewright.errors import FacetError, InputError
+from casewright.stores import Case, CaseStore, revise
+from tests.stores.helpers import note, note_schema
+from tests.support.encoders import BrokenEncoder, HashingEncoder
+
+
+def needs_metres(case: Case) -> str | None:
+    return None if str(case.solution).endswith(" m") else f"{case.solution} has no unit"
+
+
+METRES = note_schema(verify=needs_metres)
+
+
+def test_refused_case_is_neither_encoded_nor_written(place: str) -> None:
+    encoder = HashingEncoder()
+    with CaseStore(note_schema(encoder=encoder, verify=needs_metres), place) as store:
+        told = store.retain(note("how tall", "12"))
+        assert (told.outcome, told.reason) == ("refused", "12 has no unit")
+        assert (encoder.calls, store.count(), store.engine.layout("notes")) == ([], 0, None)
+        store.retain(note("how tall", "12 m"))
+        assert store.retain(note("how tall", "13")).outcome == "refused"
+        assert [case.solution for case in store.all()] == ["12 m"]
+
+
+def test_verifier_sees_the_case_as_it_is_stored() -> None:
+    seen: list[Case] = []
+    with CaseStore(note_schema(verify=seen.append), tenant="acme") as store:
+        store.retain(note("how tall", ("12 m",), quality=7.0))
+        assert seen == store.all()
+        assert (seen[0].quality, seen[0].solution) == (1.0, ["12 m"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [(True, "True"), (False, "False"), ("", "''"), (0, "0"), (["x"], "x")]
+)
+def test_verifier_that_answers_no_text_and_not_none_vouches_for_nothing(
+    answer: Any, told: str
+) -> None:
+    with CaseStore(note_schema(verify=lambda case: answer)) as store:
+        refused = store.retain(note("how tall", "12 m"))
+        assert refused.outcome == "refused"
+        assert told in refused.reason
+        assert store.count() == 0
+
+
+def test_verifier_that_raises_refuses_and_says_why(place: str) -> None:
+    def broken(case: Case) -> str | None:
+        raise RuntimeError(f"no judge for {case.solution}")
+
+    with CaseStore(note_schema(verify=broken), place) as store:
+        told = store.retain(note("how tall", "12 m"))
+        assert told.outcome == "refused"
+        assert "RuntimeError: no judge for 12 m" in told.reason
+        assert store.count() == 0
+
+
+def test_case_that_passes_is_not_repaired() -> None:
+    case = note("how tall", "12 m")
+    told = revise(case, METRES, lambda case, reason: pytest.fail(reason))
+    assert (told.case, told.passed, told.reasons) == (case, True, ())
+    assert revise(note("q"), note_schema()).passed
+
+
+def test_repair_is_told_what_was_wrong_with_each_attempt() -> None:
+    heard: list[tuple[Any, str]] = []
+
+    def repair(case: Case, reason: str) -> Case:
+        heard.append((case.solution, reason))
+        return replace(case, solution={"12": "12 cm", "12 cm": "0.12 m"}[case.solution])
+
+    told = revise(note("how tall", "12"), METRES, repair, attempts=3)
+    assert (told.case.solution, told.passed) == ("0.12 m", True)
+    assert heard == [("12", "12 has no unit"), ("12 cm", "12 cm has no unit")]
+    assert list(told.reasons) == [reason for _, reason in heard]
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_attempts_are_bounded(attempts: int) -> None:
+    verified, repaired = [0], [0]
+
+    def verify(case: Case) -> str:
+        verified[0] += 1
+        return f"attempt {verified[0]}"
+
+    def repair(case: Case, reason: str) -> Case:
+        repaired[0] += 1
+        return replace(case, solution=repaired[0])
+
+    told = revise(note("q", 0), note_schema(verify=verify), repair, attempts=attempts)
+    assert not told.passed
+    assert (verified[0], repaired[0]) == (attempts, attempts - 1)
+    assert told.case.solution == attempts - 1
+    assert told.reasons == tuple(f"attempt {i + 1}" for i in range(attempts))
+
+
+def test_repair_that_has_nothing_to_offer_ends_it() -> None:
+    told = revise(note("q", "12"), METRES, lambda case, reason: None, attempts=9)
+    assert (told.case.solution, told.passed, told.reasons) == ("12", False, ("12 has no unit",))
+    assert revise(note("q", "12"), METRES).reasons == ("12 has no unit",)
+
+
+@pytest.mark.parametrize("attempts", [0, -1])
+def test_revising_without_an_attempt_is_refused(attempts: int) -> None:
+    with pytest.raises(InputError, match=f"attempts={attempts}"):
+        revise(note("q", "12 m"), METRES, attempts=attempts)
+
+
+def test_revised_case_is_retained(place: str) -> None:
+    def repair(case: Case, reason: str) -> Case:
+        return replace(case, solution=f"{case.solution} m")
+
+    with CaseStore(METRES, place) as store:
+        told = revise(note("how tall", "12"), METRES, repair)
+        assert store.retain(told.case).outcome == "added"
+        assert [case.solution for case in store.all()] == ["12 m"]
+
+
+@pytest.mark.parametrize("outcome", ["added", "unchanged", "updated", "duplicate"])
+def test_every_retain_encodes_its_problem_once(place: str, outcome: str) -> None:
+    encoder = HashingEncoder()
+    with CaseStore(note_schema(encoder=encoder), place) as store:
+        store.add([Case({"question": "how tall", "support": "how tall"}, "12 m")])
+        encoder.calls.clear()
+        problem = {"question": "how tall", "support": "how tall"}
+        retained = {
+            "added": Case({"question": "how deep", "support": "the lake"}, "9 m"),
+            "unchanged": Case(problem, "12 m"),
+            "updated": Case(problem, "12 m", quality=0.5),
+            "duplicate": Case({"question": "How tall?", "support": "How tall?"}, "12 m"),
+        }[outcome]
+        assert store.retain(retained).outcome == outcome
+        assert encoder.calls == [[text] for text in retained.problem.values()]
+
+
+def test_provenance_comes_back_with_the_case(folder: Any) -> None:
+    provenance = {"run": "r1", "question": "how tall?", "evidence": ["a", "b"], "at": 3}
+    case = note("how tall", "12 m", metadata={"provenance": provenance}, quality_by="judge-1")
+    with CaseStore(note_schema(), folder) as store:
+        store.retain(case)
+        assert store.search("how tall", 1)[0].case.metadata["provenance"] == provenance
+    with CaseStore(note_schema(), folder) as store:
+        (kept,) = store.all()
+        assert (kept.metadata, kept.quality_by) == ({"provenance": provenance}, "judge-1")
+
+
+def test_true_and_one_are_two_solutions_and_two_results(store: CaseStore) -> None:
+    problem = {"question": "is it open", "support": "is it open"}
+    near = {"question": "Is it open?", "support": "Is it open?"}
+    assert store.retain(Case(problem, True, result=1)).outcome == "added"
+    assert store.retain(Case(near, 1)).outcome == "added"
+    assert store.retain(Case(near, True)).outcome == "duplicate"
+    assert store.retain(Case(problem, True, result=True)).outcome == "updated"
+    assert store.retain(Case(problem, True, result=True)).outcome == "unchanged"
+
+
+def test_case_that_cannot_be_embedded_is_told_by_facet_and_nothing_is_kept(place: str) -> None:
+    with CaseStore(note_schema(encoder=BrokenEncoder()), place) as store:
+        for kept in (0, 1):
+            with pytest.raises(FacetError, match="NaN") as caught:
+                store.retain(note("a broken one", 1))
+            assert caught.value.facet == "question"
+            assert store.count() == kept
+            store.retain(note("a whole one", 2))
+
+
+@pytest.mark.parametrize("write", ["same", "near"])
+def test_threads_that_retain_one_case_or_its_like_keep_one(place: str, write: str) -> None:
+    marks = ["", "?", "!", ".", "?!", "...", " ", "??"] if write == "near" else [""] * 8
+    start = threading.Barrier(len(marks))
+    with CaseStore(note_schema(), place) as store:
+
+        def retain(mark: str) -> Any:
+            start.wait()
+            text = f"how tall{mark}"
+            return store.retain(Case({"question": text, "support": text}, "12 m"))
+
+        with ThreadPoolExecutor(len(marks)) as pool:
+            told = list(pool.map(retain, marks))
+        outcomes = sorted(one.outcome for one in told)
+        rest: Callable[[str], bool] = {"same": "unchanged", "near": "duplicate"}[write].__eq__
+        assert outcomes.count("added") == 1
+        assert all(rest(outcome) for outcome in outcomes if outcome != "added")
+        assert [case.id for case in store.all()] == list({one.id for one in told})

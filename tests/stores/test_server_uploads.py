@@ -1,0 +1,333 @@
+"""Adding to a server: batches go together, failures that pass are outlasted, others end it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from casewright.errors import FacetError, StoreUnavailableError
+from casewright.stores import Case, CaseStore, Change, Facet
+from casewright.stores.server import ServerOptions
+from casewright.stores.shared_lock import SharedLock
+from tests.stores.helpers import ROOT, note, note_schema, number_id
+from tests.support.encoders import HashingEncoder
+from tests.support.qdrant_server import RESET, QdrantServer
+
+POINTS = "/notes/points"
+
+
+def notes(count: int) -> list[Case]:
+    return [note(f"question {i}", i) for i in range(count)]
+
+
+def uploads(server: QdrantServer) -> list[int]:
+    """Return how many points each upsert had, failed ones included."""
+    return [len(request.body["batch"]["ids"]) for request in server.asked("PUT", POINTS)]
+
+
+def opened(server: QdrantServer, **options: Any) -> CaseStore:
+    return CaseStore(note_schema(), server.url, server=ServerOptions(**options))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    left = [t.name for t in threading.enumerate() if t.name.startswith("casewright-upload")]
+    assert left == []
+
+
+def test_batches_go_to_the_server_together_and_no_more_than_allowed(server: QdrantServer) -> None:
+    server.slow[POINTS] = 0.2
+    with opened(server, parallel=4, upload_batch=4) as store:
+        start = time.monotonic()
+        store.add(notes(64))
+        seconds = time.monotonic() - start
+        assert store.count() == 64
+    assert uploads(server) == [4] * 16
+    assert server.most_at_once == 4
+    assert seconds < 16 * 0.2 / 2
+
+
+def test_one_batch_at_a_time_where_that_is_asked_for(server: QdrantServer) -> None:
+    server.slow[POINTS] = 0.02
+    with opened(server, parallel=1, upload_batch=8) as store:
+        store.add(notes(64))
+    assert server.most_at_once == 1
+
+
+class Clocked(HashingEncoder):
+    """Remembers when it was asked, and may do something else instead."""
+
+    def __init__(self, instead: Callable[[int], None] | None = None) -> None:
+        super().__init__()
+        self.instead = instead
+        self.times: list[float] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.times.append(time.monotonic())
+        if self.instead is not None:
+            self.instead(len(self.times))
+        return super().embed(texts)
+
+
+def test_next_cases_are_encoded_while_the_last_ones_are_on_their_way(server: QdrantServer) -> None:
+    server.slow[POINTS] = 0.5
+    encoder = Clocked()
+    options = ServerOptions(upload_batch=256)
+    with CaseStore(note_schema(encoder=encoder), server.url, server=options) as store:
+        store.add(notes(3 * 256))
+    assert len(encoder.times) == 3
+    assert encoder.times[-1] - encoder.times[0] < 0.5
+
+
+def test_failures_that_pass_are_outlasted(server: QdrantServer) -> None:
+    passing = [408, 429, 502, 503, 504, RESET]
+    with opened(server, parallel=len(passing), upload_batch=1) as store:
+        for status in passing:
+            server.fail(status, 1, path=POINTS)
+        store.add(notes(len(passing)))
+        assert store.count() == len(passing)
+    assert len(uploads(server)) == 2 * len(passing)
+
+
+def test_failure_is_outlasted_as_often_as_retries_are_allowed(server: QdrantServer) -> None:
+    with opened(server, retries=2) as store:
+        server.fail(503, 2, path=POINTS)
+        store.add([note("q")])
+        server.fail(503, 3, path=POINTS)
+        with pytest.raises(StoreUnavailableError, match="tried 3 times"):
+            store.add([note("q")])
+
+
+def test_server_is_given_the_time_that_it_asks_for(server: QdrantServer) -> None:
+    with opened(server) as store:
+        server.fail(429, 1, path=POINTS, headers={"Retry-After": "1"})
+        server.fail(503, 1, path=POINTS, headers={"Retry-After": "1"})
+        start = time.monotonic()
+        store.add([note("q")])
+        assert time.monotonic() - start > 2
+        assert store.count() == 1
+
+
+def test_server_that_asks_for_an_hour_is_not_waited_for(server: QdrantServer) -> None:
+    with opened(server) as store:
+        server.fail(429, path=POINTS, headers={"Retry-After": "3600"})
+        start = time.monotonic()
+        with pytest.raises(StoreUnavailableError, match=r"429.*3600 s"):
+            store.add([note("q")])
+        assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 500])
+def test_failure_that_stays_is_not_tried_again(server: QdrantServer, status: int) -> None:
+    with opened(server) as store:
+        server.fail(status, path=POINTS)
+        with pytest.raises(StoreUnavailableError, match=str(status)) as caught:
+            store.add([note("q")])
+    assert uploads(server) == [1]
+    assert "tried" not in str(caught.value)
+
+
+def test_request_that_is_too_large_says_which_option_to_lower(server: QdrantServer) -> None:
+    with opened(server) as store:
+        server.fail(413, path=POINTS)
+        with pytest.raises(StoreUnavailableError, match="upload_batch"):
+            store.add([note("q")])
+
+
+def test_first_failure_that_stays_ends_the_whole_and_tells_what_is_stored(
+    server: QdrantServer,
+) -> None:
+    server.slow[POINTS] = 0.05
+    with opened(server, parallel=2, upload_batch=10, retries=1) as store:
+        server.fail(503, path=POINTS, after=3)
+        with pytest.raises(StoreUnavailableError) as caught:
+            store.add(notes(200))
+        told = str(caught.value)
+        assert store.count() == 30
+    assert "503" in told
+    assert "tried 2 times" in told
+    assert "3 batches with 30 cases were stored" in told
+    assert len(uploads(server)) <= 3 + 2 * 2
+
+
+def test_adding_again_after_a_failure_stores_each_case_once(server: QdrantServer) -> None:
+    with opened(server, upload_batch=10, retries=0) as store:
+        server.fail(503, 1, path=POINTS, after=2)
+        with pytest.raises(StoreUnavailableError):
+            store.add(notes(100))
+        store.add(notes(100))
+        assert store.count() == 100
+
+
+def test_of_cases_with_one_id_the_last_is_stored_even_in_another_batch(
+    server: QdrantServer,
+) -> None:
+    cases = [note(f"question {i}", i, id=number_id(i % 4)) for i in range(16)]
+    with opened(server, parallel=4, upload_batch=2) as store:
+        server.fail(503, 1, path=POINTS)  # the first is tried again when others may be stored
+        store.add(cases)
+        assert sorted(case.solution for case in store.all()) == [12, 13, 14, 15]
+
+
+def test_case_that_cannot_be_embedded_leaves_those_before_it_stored(server: QdrantServer) -> None:
+    def embed(problems: Sequence[Any]) -> NDArray[np.float32]:
+        if any(problem["question"] == "question 600" for problem in problems):
+            raise ValueError("unreadable")
+        return np.ones((len(problems), 4), dtype=np.float32)
+
+    facet = Facet("question", ("question",), 4, embed, embed, str, model="plain")
+    schema = note_schema()
+    schema = type(schema)("notes", (facet,))
+    server.slow[POINTS] = 0.05
+    options = ServerOptions(parallel=2)
+    with CaseStore(schema, server.url, server=options) as store:
+        with pytest.raises(FacetError, match="unreadable"):
+            store.add(notes(1000))
+        assert store.count() == 512
+        left_out: list[Case] = []
+        added = store.add(notes(1000), on_error=lambda case, _: left_out.append(case))
+        assert (len(added), len(left_out), store.count()) == (999, 1, 999)
+
+
+def test_failed_upload_is_told_though_a_case_cannot_be_embedded_either(
+    server: QdrantServer,
+) -> None:
+    """What the other error says of the batches before it would not be true."""
+
+    def fail_later(call: int) -> None:
+        if call == 2:
+            raise ValueError("unreadable")
+
+    server.slow[POINTS] = 0.1
+    schema = note_schema(encoder=Clocked(fail_later))
+    with CaseStore(schema, server.url, server=ServerOptions(upload_batch=256)) as store:
+        server.fail(400, path=POINTS)
+        with pytest.raises(StoreUnavailableError, match="0 batches with 0 cases"):
+            store.add(notes(512))
+
+
+def test_interrupt_waits_for_no_retry(server: QdrantServer) -> None:
+    def interrupt(call: int) -> None:
+        if call == 3:
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+
+    schema = note_schema(encoder=Clocked(interrupt))
+    options = ServerOptions(retries=50, upload_batch=256)
+    with CaseStore(schema, server.url, server=options) as store:
+        server.fail(503, path=POINTS, after=1)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            store.add(notes(1000))
+        assert time.monotonic() - start < 5
+
+
+SCRIPT = """
+import sys
+from casewright.stores import CaseStore
+from tests.stores.helpers import note, note_schema
+
+with CaseStore(note_schema(), sys.argv[1]) as store:
+    print("ready", flush=True)
+    store.add([note(f"question {i}", i) for i in range(8000)])
+"""
+
+
+def test_process_that_is_interrupted_while_it_uploads_ends_at_once(server: QdrantServer) -> None:
+    server.slow[POINTS] = 0.2
+    command = [sys.executable, "-c", SCRIPT, server.url]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        while len(uploads(server)) < 4:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - start < 10
+    assert process.returncode != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_progress_counts_what_the_server_has_acknowledged(
+    server: QdrantServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with opened(server, upload_batch=10, parallel=2, retries=0) as store:
+        store.add(notes(100), progress=True)
+        assert "100/100" in capfd.readouterr().err
+        server.fail(400, path=POINTS, after=3)
+        with pytest.raises(StoreUnavailableError):
+            store.add(notes(100), progress=True)
+        assert "30/100" in capfd.readouterr().err
+
+
+def test_changes_go_in_requests_of_the_size_that_was_asked_for(server: QdrantServer) -> None:
+    with opened(server, upload_batch=8) as store:
+        ids = store.add(notes(20))
+        server.fail(503, 1, path=POINTS)
+        store.update({id_: Change(quality=0.5) for id_ in ids})
+        assert {case.quality for case in store.all()} == {0.5}
+    assert max(uploads(server)) == 8
+
+
+def test_case_is_retained_while_a_long_add_goes_on(server: QdrantServer) -> None:
+    """Who writes what depends on what they read waits for requests on their way, not for all."""
+    server.slow[POINTS] = 0.1
+    with opened(server, parallel=2, upload_batch=4) as store:
+        adding = threading.Thread(target=store.add, args=(notes(120),))
+        adding.start()
+        while not uploads(server):
+            time.sleep(0.01)
+        outcome = store.retain(note("kept meanwhile", "solved")).outcome
+        assert adding.is_alive()
+        adding.join()
+        assert outcome == "added"
+        assert store.count() == 121
+
+
+def test_lock_is_shared_by_several_or_held_by_one() -> None:
+    lock = SharedLock()
+    together, most, alone, seen = 0, 0, 0, []
+    guard = threading.Lock()
+
+    def share() -> None:
+        nonlocal together, most
+        for _ in range(50):
+            with lock.shared():
+                with guard:
+                    together += 1
+                    most = max(most, together)
+                    seen.append(alone)
+                time.sleep(0.0005)
+                with guard:
+                    together -= 1
+
+    def hold() -> None:
+        nonlocal alone
+        for _ in range(20):
+            with lock, lock:
+                alone += 1
+                seen.append(together + alone - 1)
+                time.sleep(0.0005)
+                alone -= 1
+
+    threads = [threading.Thread(target=f) for f in (share, share, share, hold, hold)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert most > 1
+    assert len(seen) == 190
+    assert set(seen) == {0}

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseSchema, CaseStore, Change
+from tests.stores.helpers import note, note_schema, number_id, vector_facet
+from tests.support.encoders import HashingEncoder
+
+UNKNOWN = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
+
+
+@pytest.fixture
+def encoder() -> HashingEncoder:
+    return HashingEncoder()
+
+
+@pytest.fixture
+def store(place: str, encoder: HashingEncoder) -> Iterator[CaseStore]:
+    with CaseStore(note_schema(encoder=encoder), place) as opened:
+        yield opened
+
+
+def scores(store: CaseStore, lambda_b: float = 0.0) -> dict[Any, float]:
+    return {hit.case.solution: hit.score for hit in store.search("one", 999, lambda_b=lambda_b)}
+
+
+def test_new_quality_counts_in_the_next_search_and_nothing_is_encoded(
+    store: CaseStore, encoder: HashingEncoder
+) -> None:
+    one, two = store.add([note("one", 1, quality=0.2), note("two", 2, quality=0.6)])
+    before, encoded = scores(store, 1.0), len(encoder.calls)
+    store.update({one: Change(quality=0.9), two: Change(quality=None)})
+    assert len(encoder.calls) == encoded
+    assert scores(store) == pytest.approx({1: 0.9, 2: 0.4}, abs=1e-6)
+    assert scores(store, 1.0) == before
+    assert [case.quality for case in store.get([one, two])] == [0.9, None]
+    assert store.select("one", 1, lambda_b=0.0).hits[0].case.id == one
+
+
+def test_what_a_change_does_not_name_stays(store: CaseStore) -> None:
+    case = note(
+        "one", [1], quality=0.2, quality_by="judge", result={"ok": True}, metadata={"a": [1, "x"]}
+    )
+    (case_id,) = store.add([case])
+    (before,) = store.all()
+    for change, new in (
+        (Change(), {}),
+        (Change(quality=0.5, quality_by="other"), {"quality": 0.5, "quality_by": "other"}),
+        (Change(result=None), {"result": None}),
+        (Change(result=("a", 1)), {"result": ["a", 1]}),
+        (Change(metadata={"b": 2}), {"metadata": {"b": 2}}),
+        (Change(metadata={}), {"metadata": {}}),
+    ):
+        store.update({case_id: change})
+        (after,) = store.all()
+        assert after == replaced(before, new)
+        before = after
+    assert store.count({"b": 2}) == 0
+
+
+def replaced(case: Case, new: dict[str, Any]) -> Case:
+    return Case.from_json(case.id, {**case.to_json(), **new})
+
+
+def test_new_metadata_is_what_conditions_ask_for(store: CaseStore) -> None:
+    (case_id,) = store.add([note("one", 1, metadata={"year": 2000, "draft": True})])
+    store.update({case_id: Change(metadata={"year": 2020})})
+    assert [store.count(w) for w in ({"year": 2000}, {"draft": True})] == [0, 0]
+    assert store.count({"year": {"gt": 2010}}) == 1
+
+
+@pytest.mark.parametrize("spell", [str.upper, lambda i: "{" + i + "}"])
+def test_update_knows_every_spelling_of_an_id_that_get_knows(store: CaseStore, spell: Any) -> None:
+    (case_id,) = store.add([note("one", 1)])
+    store.update({spell(case_id): Change(quality=0.5)})
+    assert [(case.id, case.quality) for case in store.all()] == [(case_id, 0.5)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(Change(quality=q) for q in (math.nan, math.inf, "good", 1j)),
+        *(Change(metadata=m) for m in (None, "abc", [1], {"a": math.nan}, {"a": {1}})),
+        *(Change(result=r) for r in (math.nan, object(), "\ud800")),
+        *(0.5, None),
+    ],
+    ids=repr,
+)
+def test_change_that_cannot_be_made_changes_nothing(store: CaseStore, bad: Any) -> None:
+    one, two = store.add([note("one", 1, quality=0.2), note("two", 2)])
+    before = store.all()
+    with pytest.raises(InputError):
+        store.update({one: Change(quality=0.9), two: bad})
+    assert store.all() == before
+    assert scores(store)[1] == pytest.approx(0.2, abs=1e-6)
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN, "no uuid", ""])
+def test_unknown_id_changes_nothing(store: CaseStore, unknown: str) -> None:
+    with pytest.raises(InputError, match=repr(unknown)):
+        store.update({unknown: Change(quality=0.9)})
+    (one,) = store.add([note("one", 1, quality=0.2)])
+    with pytest.raises(InputError, match=repr(unknown)):
+        store.update({one: Change(quality=0.9), unknown: Change(quality=0.9)})
+    assert [case.quality for case in store.all()] == [0.2]
+    store.update({})
+    store.clear()
+    with pytest.raises(InputError, match=one):
+        store.update({one: Change(quality=0.9)})
+
+
+def test_quality_is_clamped_to_the_schemas_range(place: str) -> None:
+    schema = note_schema(quality_range=(-20.0, 0.0))
+    with CaseStore(schema, place) as store:
+        low, high, kind = store.add([note(f"q {i}", i, quality=-5) for i in range(3)])
+        kinds = {low: -99, high: 7, kind: np.float32(-2.5)}
+        store.update({one: Change(quality=quality) for one, quality in kinds.items()})
+        assert [case.quality for case in store.get([low, high, kind])] == [-20.0, 0.0, -2.5]
+        assert scores(store) == pytest.approx({0: -20.0, 1: 0.0, 2: -2.5}, abs=1e-5)
+
+
+@pytest.mark.parametrize("first", [{}, {"tenant": "acme"}], ids=["nobody's", "acme's"])
+def test_whose_a_case_is_stays_whatever_the_new_metadata_says(
+    store: CaseStore, first: dict[str, str]
+) -> None:
+    (case_id,) = store.add([note("one", 1, metadata={**first, "a": 1})])
+    for said in ({}, {"tenant": "zeta"}, {"tenant": None}):
+        store.update({case_id: Change(metadata={**said, "b": 2})})
+        assert [case.metadata for case in store.all()] == [{**first, "b": 2}]
+    with store.for_tenant("zeta") as zeta:
+        assert zeta.count() == 0
+
+
+def test_hundreds_of_cases_are_updated_in_one_call_and_reopened(folder: Any) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        ids = store.add([note(f"q {i}", i, quality=0.5, id=number_id(i)) for i in range(600)])
+        before = {h.case.id: h.relevance for h in store.search("q 7", 600)}
+        store.update({one: Change(quality=i / 600) for i, one in enumerate(ids)})
+    with CaseStore(note_schema(), folder) as store:
+        expected = {i: i / 600 for i in range(600)}
+        assert scores(store) == pytest.approx(expected, abs=1e-6)
+        assert {h.case.id: h.relevance for h in store.search("q 7", 600)} == before
+
+
+def test_binary_and_absent_components_survive_an_update(place: str) -> None:
+    schema = CaseSchema("plain", (vector_facet("a", 3), vector_facet("b", 2)))
+    with CaseStore(schema, place) as store:
+        problem = {"a": [1, 2, 3], "picture": Binary("image/png", bytes(range(256)))}
+        (case_id,) = store.add([Case(problem, 1)])
+        (before,) = store.search({"a": [3, 2, 1], "b": [1, 1]})
+        store.update({case_id: Change(quality=0.5)})
+        (after,) = store.search({"a": [3, 2, 1], "b": [1, 1]})
+        assert after.case.problem == before.case.problem == problem
+        assert np.array_equal(after.vector, before.vector)
+
+
+def test_threads_that_update_and_add_lose_nothing(store: CaseStore) -> None:
+    ids = store.add([note(f"kept {i}", i, quality=0.0, result=[]) for i in range(20)])
+    start = threading.Barrier(4)
+
+    def update(worker: int) -> None:
+        start.wait()
+        for turn in range(1, 9):
+            own = ids[worker::2]
+            store.update({one: Change(quality=turn / 10, result=[worker, turn]) for one in own})
+
+    def add(worker: int) -> None:
+        start.wait()
+        for turn in range(8):
+            store.add([note(f"new {worker} {turn} {i}", [worker, turn, i]) for i in range(3)])
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(f, w) for f in (update, add) for w in range(2)]
+        for one in done:
+            one.result()
+    kept = {case.id: case for case in store.get(ids)}
+    for i, one in enumerate(ids):
+        assert (kept[one].quality, kept[one].result) == (0.8, [i % 2, 8])
+    assert store.count() == 20 + 2 * 8 * 3

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores import CaseStore
+from tests.stores.helpers import note, note_schema
+
+#: What the field ``f`` of a case holds; the last case has none.
+VALUES: list[Any] = [
+    *(0, 1, -1, 5, 2.5, -0.5, 1.0, 1e-9, 1e300, -1e300, 2**31, 2**53, -(2**60), 2**70),
+    *(True, False, None, "", "5", "red", {"x": 5}, [], [1], [5, 9], [-3, 0.25, "red"], [0, 100]),
+    *([True], [[5]], [None], [{"x": 5}], ["5"]),
+]
+
+
+def holds(value: Any, asked: Any) -> bool:
+    """What a condition means, said once more in plain Python."""
+    values = value if isinstance(value, list) else [value]
+    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    if not isinstance(asked, dict):
+        wanted = asked if isinstance(asked, list) else [asked]
+        return any(type(v) is type(w) and v == w for v in values for w in wanted)
+    if "not" in asked:
+        return not holds(value, asked["not"])
+    compare = {
+        "gte": lambda v, bound: v >= bound,
+        "gt": lambda v, bound: v > bound,
+        "lte": lambda v, bound: v <= bound,
+        "lt": lambda v, bound: v < bound,
+    }
+    return any(all(compare[how](v, bound) for how, bound in asked.items()) for v in numbers)
+
+
+BOUNDS: list[Any] = [0, 1, -1, 5, 2.5, -0.5, 1.0, 99.5, -(10**20), 10**20, 2**53, 1e300, -1e308]
+RANGES = [{how: bound} for how in ("gte", "gt", "lte", "lt") for bound in BOUNDS] + [
+    {low: a, high: b}
+    for low, high in (("gte", "lt"), ("gt", "lte"), ("gt", "lt"), ("gte", "lte"))
+    for a, b in ((0, 5), (5, 5), (5, 0), (-3, -0.5), (0.5, 2.5), (6, 8), (1, 99))
+]
+RANGES += [{"gte": 0, "gt": 0, "lte": 5, "lt": 5}, {"gt": 0, "gte": 2}]
+NOTS: list[Any] = [
+    {"not": asked}
+    for asked in (*(0, 1, 5, "5", "red", "", "none", True, False), [], [5, 1], ["red", "5"])
+]
+
+
+def test_ranges_and_not_mean_on_every_engine_what_they_mean_in_python(store: CaseStore) -> None:
+    cases = [note(f"n {i}", i, metadata={"f": value}) for i, value in enumerate(VALUES)]
+    store.add([*cases, note("n none", len(VALUES))])
+    everything = [*VALUES, None]
+    for asked in RANGES + NOTS:
+        expected = [i for i, value in enumerate(everything) if holds(value, asked)]
+        found = sorted(case.solution for case in store.all({"f": asked}))
+        assert found == expected, asked
+        assert store.count({"f": asked}) == len(expected), asked
+    for asked in RANGES[::7] + NOTS:
+        expected = [i for i, value in enumerate(everything) if holds(value, asked)]
+        hits = store.search("n", 100, where={"f": asked})
+        assert sorted(hit.case.solution for hit in hits) == expected, asked
+        picks = store.select("n", 100, where={"f": asked}).hits
+        assert sorted(hit.case.solution for hit in picks) == expected, asked
+
+
+def test_whole_numbers_of_any_size_are_told_apart_in_a_folder(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        sizes = [2**53, 2**53 + 1, 2**64, 2**64 + 1, 10**30, 10**30 + 1, 10**400]
+        store.add([note(f"n {i}", i, metadata={"f": size}) for i, size in enumerate(sizes)])
+        for i, size in enumerate(sizes):
+            assert [case.solution for case in store.all({"f": size})] == [i]
+            assert store.count({"f": {"not": size}}) == len(sizes) - 1
+        assert store.count({"f": {"gt": 2**54, "lt": 2**65}}) == 2
+
+
+def test_conditions_on_several_fields_hold_together(store: CaseStore) -> None:
+    fields = [{"a": a, "b": b, "c": c} for a, b, c in itertools.product((1, 2, 3), (0.5, 7), "xy")]
+    store.add([note(f"n {i}", i, metadata=field) for i, field in enumerate(fields)])
+    where = {"a": {"gt": 1}, "b": {"lte": 1}, "c": {"not": "x"}}
+    expected = [
+        i for i, f in enumerate(fields) if all(holds(f[name], where[name]) for name in where)
+    ]
+    assert sorted(case.solution for case in store.all(where)) == expected
+    assert 0 < len(expected) < len(fields)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["a.b", ".", "a b", " ", "a[0]", "[]", "ü", "a\\b", "a'b", "a\nb", "a/b", "$", "é\u0301", "0"],
+)
+def test_range_and_not_find_a_field_by_its_name_whatever_is_in_it(
+    store: CaseStore, field: str
+) -> None:
+    nested = {"a": {"b": 9}, "c": 9}
+    store.add([note(f"n {i}", i, metadata={field: i, **nested}) for i in range(4)])
+    store.add([note("n none", 4, metadata=nested)])
+    assert sorted(c.solution for c in store.all({field: {"gte": 2}})) == [2, 3]
+    assert sorted(c.solution for c in store.all({field: {"gt": 0, "lt": 9}})) == [1, 2, 3]
+    assert sorted(c.solution for c in store.all({field: {"not": [1, 2]}})) == [0, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({}, {"gte": None}, {"gte": "1"}, {"gte": True}, {"gte": float("nan")}, {"lt": [1]}),
+        *({"gte": float("inf")}, {"lt": 10**400}, {"gte": 1, "ge": 2}, {"between": [1, 2]}),
+        *(
+            {"not": None},
+            {"not": 0.5},
+            {"not": {"gte": 1}},
+            {"not": 1, "gte": 1},
+            {"not": ["a", 1]},
+        ),
+        *({1: 2}, 0.5, None, [0.5], [[1]], b"x", object()),
+    ],
+    ids=lambda asked: str(asked)[:40],
+)
+def test_condition_that_no_engine_could_answer_is_refused(store: CaseStore, asked: Any) -> None:
+    where = {"f": asked}
+    for filled in (False, True):
+        if filled:
+            store.add([note("n", metadata={"f": 1})])
+        for ask in (
+            lambda: store.count(where),
+            lambda: store.all(where),
+            lambda: store.search("n", where=where),
+            lambda: store.select("n", where=where),
+        ):
+            with pytest.raises(InputError, match="where"):
+                ask()
+
+
+@pytest.mark.parametrize("field", ["", 'a"b', '"', 1, None, ("a",)], ids=repr)
+def test_field_that_no_engine_could_be_asked_for_is_refused(store: CaseStore, field: Any) -> None:
+    for asked in (1, {"gte": 1}, {"not": 1}):
+        with pytest.raises(InputError, match="field"):
+            store.count({field: asked})
