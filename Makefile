@@ -12,11 +12,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
-install: $(VENV)/.base ## Install casewright into .venv, with what it needs to answer
+install: $(VENV)/.base ## Install casewright into .venv, with what it needs to ingest and to answer
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	@$(SET_UP)
-	@$(PIP) install --quiet -c constraints.txt -e . 1>&2
+	@$(PIP) install --quiet -c constraints.txt -e '.[documents]' 1>&2
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt
@@ -54,6 +54,10 @@ bench: $(VENV)/.test ## Print every figure that docs/benchmarks.md quotes
 	$(BIN)/casewright bench evidence
 	$(BIN)/casewright bench executor
 	$(BIN)/casewright bench answer
+	$(BIN)/casewright bench stores
+	$(BIN)/casewright bench selection
+	$(BIN)/casewright bench legal
+	$(BIN)/casewright bench legal --answers
 
 package: $(VENV)/.test ## Build the wheel and the source distribution into dist/
 	$(PIP) install --quiet build 1>&2
