@@ -17,6 +17,7 @@ from casewright.stores.ingest import IngestReport, ingest
 from casewright.stores.revise import Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
+from casewright.stores.selectors import MarginalSelector, PrimerSelector, Selector
 from casewright.stores.server import ServerOptions
 from casewright.stores.store import CaseStore
 
@@ -32,10 +33,13 @@ __all__ = [
     "Facet",
     "Hit",
     "IngestReport",
+    "MarginalSelector",
     "Pick",
+    "PrimerSelector",
     "Retained",
     "Revised",
     "Selection",
+    "Selector",
     "ServerOptions",
     "as_encoder",
     "default_encoder",

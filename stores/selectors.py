@@ -1,0 +1,85 @@
+"""Which cases are shown to a model as demonstrations: RAGSys's retrievers, and a fixed primer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from casewright.errors import InputError
+from casewright.stores.case import Case
+from casewright.stores.engine import Where
+from casewright.stores.store import CaseStore
+
+
+class Selector(Protocol):
+    """Chooses demonstrations for a question."""
+
+    def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
+        """Return at most k cases of a store, in the order in which a prompt shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalSelector:
+    """Maximal marginal relevance with quality bias (RAGSys, Algorithm 1), and what it contains.
+
+    Attributes:
+        lambda_d: Share of the relevance; 1 leaves diversity out.
+        lambda_b: Share of the similarity in the relevance; 1 leaves quality out, 0 leaves nothing
+            but quality.
+        weights: See ``CaseStore.search``.
+        where: See ``CaseStore.search``.
+    """
+
+    lambda_d: float = 0.75
+    lambda_b: float = 0.95
+    weights: Mapping[str, float] | None = None
+    where: Where | None = None
+
+    def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
+        """Return the selected cases; see ``CaseStore.select``."""
+        selection = store.select(
+            query,
+            k,
+            lambda_d=self.lambda_d,
+            lambda_b=self.lambda_b,
+            weights=self.weights,
+            where=self.where,
+        )
+        return [hit.case for hit in selection.hits]
+
+
+#: The retrievers that RAGSys compares, with its default shares.
+BIAS = MarginalSelector(lambda_d=1.0, lambda_b=0.0)
+RELEVANCE = MarginalSelector(lambda_d=1.0, lambda_b=1.0)
+RELEVANCE_BIAS = MarginalSelector(lambda_d=1.0, lambda_b=0.95)
+RELEVANCE_DIVERSITY = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
+RELEVANCE_DIVERSITY_BIAS = MarginalSelector(lambda_d=0.75, lambda_b=0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class PrimerSelector:
+    """The same cases for every question, as a hand-written primer has them.
+
+    Attributes:
+        ids: Of the cases, in their order.
+    """
+
+    ids: Sequence[str]
+
+    def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
+        """Return the first k of the primer's cases, whatever is asked.
+
+        Raises:
+            InputError: The store has not all of them: a shorter primer would be another one.
+        """
+        wanted = list(self.ids)[: max(k, 0)]
+        found = store.get(wanted)
+        if len(found) < len(wanted):
+            known = {case.id for case in found}
+            missing = next(id_ for id_ in wanted if id_.lower() not in known)
+            raise InputError(
+                f"The primer's case {missing} is not in the store {store.schema.name!r}. Give the "
+                "ids of cases that it has."
+            )
+        return found
