@@ -12,26 +12,13 @@ from casewright.bench.legal_data import QaSet
 from casewright.bench.legal_measures import KS, Ranks, Scores, Weighting, f1_at_k
 from casewright.bench.legal_weights import Cosines, blend
 from casewright.domains.legal.cases import QA_COMPONENTS, qa_schema
-from casewright.stores import CachedEncoder, CaseStore, Encoder, as_encoder, default_encoder
-from casewright.stores.paths import cache_folder
+from casewright.stores import CaseStore, Encoder
 from casewright.stores.progress import progress_bar
 
 #: The rank of a parent that is not among the cases retrieved: beyond every k.
 NOT_FOUND = 1_000_000
 
 Positions = NDArray[np.int64]
-
-
-def named_encoder(name: str | None) -> CachedEncoder:
-    """Return a sentence-transformers model with a cache on disk; without a name the packaged one.
-
-    Raises:
-        InputError: There is no such model.
-        DependencyError: sentence-transformers is not installed.
-    """
-    if name is None:
-        return default_encoder()
-    return CachedEncoder(as_encoder(name), cache_folder() / "embeddings")
 
 
 class CuedEncoder:

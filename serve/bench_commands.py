@@ -107,7 +107,7 @@ def bench_legal(
     The first time, every case is encoded: some minutes for the three multi-hop sets.
     """
     from casewright.bench.legal_data import SHIPPED
-    from casewright.bench.legal_retrieval import named_encoder
+    from casewright.stores.encoders import named_encoder
 
     if (cue is not None) if answers else (generator != "extractive"):
         raise InputError("--generator goes with --answers; --cue goes without.")
@@ -132,7 +132,7 @@ def bench_stores(
     sizes: Annotated[
         str, typer.Option(help="How many cases, each at least 100.", metavar="N,N,…")
     ] = "1000,10000,100000",
-    queries: Annotated[int, typer.Option(min=4, help="Queries for each size.")] = 40,
+    queries: Annotated[int, typer.Option(min=4, help="Queries for each size.")] = 48,
     engine: Annotated[
         str | None,
         typer.Option(help="edge or local; by default edge, and local up to 10,000 cases."),

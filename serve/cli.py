@@ -15,7 +15,14 @@ from casewright.errors import CasewrightError, InputError
 from casewright.serve.bench_commands import bench
 from casewright.serve.finetune_commands import finetune
 from casewright.serve.ingest_commands import ingest
-from casewright.serve.options import AsJson, ContextText, DomainName, GeneratorName, PlannerName
+from casewright.serve.options import (
+    AsJson,
+    ContextText,
+    DomainName,
+    EncoderName,
+    GeneratorName,
+    PlannerName,
+)
 
 if TYPE_CHECKING:
     from casewright.serve.session import Session
@@ -61,6 +68,7 @@ def ask(
     ] = None,
     planner: PlannerName = "case",
     generator: GeneratorName = "extractive",
+    encoder: EncoderName = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question: plan, look up, and word an answer that cites its evidence."""
@@ -79,7 +87,7 @@ def ask(
     check_generator(generator)
     known = read_context(context)
     scope = scope_of(find_domain(domain), {"customer": customer})
-    session = open_session(domain, planner, store)
+    session = open_session(domain, planner, store, encoder)
     try:
         from casewright.graph import RunContext
 

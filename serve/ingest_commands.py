@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.options import AsJson, EncoderName
 
 if TYPE_CHECKING:
     from casewright.stores.ingest import IngestReport
@@ -36,6 +36,7 @@ def ingest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and compare, and write nothing.")
     ] = False,
+    encoder: EncoderName = None,
     as_json: AsJson = False,
 ) -> None:
     """Make cases of documents: text, Markdown, HTML, PDF, source code.
@@ -47,14 +48,14 @@ def ingest(
     """
     from casewright.domains.documents.store import open_store
     from casewright.serve.output import print_json
-    from casewright.stores import default_encoder
+    from casewright.serve.place import place_of
+    from casewright.stores.encoders import named_encoder
     from casewright.stores.ingest import ingest as run
-    from casewright.stores.paths import data_folder
 
-    location = into or str(data_folder() / "documents")
+    location = into or str(place_of("documents", encoder))
     # What is only looked at is not made.
     new = "://" not in location and not Path(location).expanduser().exists()
-    with open_store(":memory:" if dry_run and new else location, default_encoder()) as store:
+    with open_store(":memory:" if dry_run and new else location, named_encoder(encoder)) as store:
         try:
             report = run(store, path, include=include or (), exclude=exclude or (), dry_run=dry_run)
         except KeyboardInterrupt:

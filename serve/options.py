@@ -23,3 +23,10 @@ ContextText = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Plot = Annotated[Path | None, typer.Option(help="Also draw the result into this PNG or SVG file.")]
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        help="Any sentence-transformers model, by name or folder; the packaged MiniLM by default.",
+        metavar="NAME",
+    ),
+]

@@ -42,7 +42,10 @@ class Session:
 
 
 def open_session(
-    domain_name: str, planner: str = CASE_PLANNER, store: str | None = None
+    domain_name: str,
+    planner: str = CASE_PLANNER,
+    store: str | None = None,
+    encoder_name: str | None = None,
 ) -> Session:
     """Open a domain, with a planner.
 
@@ -50,6 +53,7 @@ def open_session(
         domain_name: The domain.
         planner: The planner.
         store: Where the domain's cases are, where a user has them; in the data folder by default.
+        encoder_name: A sentence-transformers model; the packaged encoder by default.
 
     Raises:
         InputError: Domain or planner are unknown, or the domain's cases are its own.
@@ -61,11 +65,11 @@ def open_session(
             f"The domain {domain_name!r} has its own cases. Leave --store out; it goes with "
             "--domain documents."
         )
-    from casewright.stores import default_encoder
+    from casewright.serve.place import place_of
+    from casewright.stores.encoders import named_encoder
     from casewright.stores.minilm import MiniLMEncoder
-    from casewright.stores.paths import data_folder
 
-    encoder = default_encoder()
+    encoder = named_encoder(encoder_name)
     if isinstance(encoder.encoder, MiniLMEncoder):
         encoder.encoder.preload()
     reader = open_reader(domain) if planner != SHAPE_PLANNER else None
@@ -74,7 +78,7 @@ def open_session(
     if store is not None and domain.open_at is not None:
         opened = domain.open_at(store, encoder)
     else:
-        opened = domain.open(data_folder() / domain.name, encoder, False)
+        opened = domain.open(place_of(domain.name, encoder_name), encoder, False)
     try:
         return Session(domain, opened, make_planner(planner, opened.plan_cases, reader), encoder)
     except BaseException:

@@ -27,6 +27,18 @@ def default_encoder() -> CachedEncoder:
     return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings")
 
 
+def named_encoder(name: str | None) -> CachedEncoder:
+    """Return a sentence-transformers model with its caches; without a name the packaged encoder.
+
+    Raises:
+        InputError: There is no such model.
+        DependencyError: sentence-transformers is not installed.
+    """
+    if name is None:
+        return default_encoder()
+    return CachedEncoder(as_encoder(name), cache_folder() / "embeddings")
+
+
 def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
     """Turn what a caller has into an encoder.
 
