@@ -142,7 +142,7 @@ def bench_stores(
 ) -> None:
     """Compare the case store with searches merged in Python, Qdrant's formula and cbrkit.
 
-    Some ten minutes on two cores, and up to 6 GB of memory, at the default sizes.
+    Some six minutes on two cores, and up to 4 GB of memory, at the default sizes.
     """
     from casewright.bench.stores import measure_stores, sizes_of
 

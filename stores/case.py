@@ -37,6 +37,12 @@ class Binary:
                 f"A Binary component ({self.media_type}) needs exactly one of data and path. "
                 "Pass the bytes as data=, or the file's path as path=."
             )
+        given: Any = self.data
+        if not isinstance(given, (bytes, type(None))):
+            raise InputError(
+                f"A Binary component ({self.media_type}) has data {given!r:.200}, which is no "
+                "bytes. Pass a file's path as path=."
+            )
 
     def read(self) -> bytes:
         """Return the bytes, from memory or from the file."""

@@ -51,6 +51,11 @@ class Facet:
     optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.dimension < 1:
+            raise InputError(
+                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of what it "
+                "embeds as, at least 1."
+            )
         if not self.components or set(self.components) <= set(self.optional):
             raise InputError(
                 f"Facet {self.name!r} reads the components {list(self.components)}, of which "

@@ -18,6 +18,9 @@ from casewright.stores.facet import Components, Facet, component_text
 #: Of what is stored beside the vectors; raised when stores written before cannot be read as now.
 FORMAT = 2
 
+#: Of a quality: its vector's number has single precision.
+LARGEST = 1e30
+
 
 def solution_text(case: Case) -> str:
     """Return the solution as text: what a prompt shows of a case as support only."""
@@ -85,10 +88,10 @@ class CaseSchema:
                 "name."
             )
         low, high = self.quality_range
-        if not (np.isfinite([low, high]).all() and low < high):
+        if not -LARGEST <= low < high <= LARGEST:
             raise InputError(
-                f"Schema {self.name!r} has quality_range ({low}, {high}). Give two finite numbers, "
-                "the lower first."
+                f"Schema {self.name!r} has quality_range ({low}, {high}). Give two numbers, the "
+                f"lower first, of at most {LARGEST:.0e} on either side of 0."
             )
         if self.full is full_text:
             object.__setattr__(self, "full", partial(full_text, facets=self.facets))

@@ -223,6 +223,12 @@ def test_without_cbrkit_the_bench_says_how_to_install_it(monkeypatch: pytest.Mon
         check_cbrkit()
 
 
+def test_cbrkit_with_another_interface_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("casewright.bench.store_cbrkit.version", lambda package: "1.7.1")
+    with pytest.raises(DependencyError, match=r"1\.7\.1.*pip install 'cbrkit>=0\.14,<0\.15'"):
+        check_cbrkit()
+
+
 def test_process_that_ends_is_told_with_its_system(tmp_path: Path) -> None:
     with Worker(Spec("cbrkit"), tmp_path) as worker:
         assert list(worker.searches())

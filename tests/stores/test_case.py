@@ -123,6 +123,12 @@ def test_binary_needs_exactly_one_of_data_and_path(parts: dict[str, Any]) -> Non
         Binary("image/png", **parts)
 
 
+@pytest.mark.parametrize("data", ["photo.png", 5, [1, 2]], ids=repr)
+def test_binary_whose_data_is_no_bytes_is_refused_and_told_of_path(data: Any) -> None:
+    with pytest.raises(InputError, match="path="):
+        Binary("image/png", data)
+
+
 @pytest.mark.parametrize(
     "meta",
     [

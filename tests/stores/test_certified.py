@@ -50,7 +50,7 @@ def expected(store: CaseStore, k: int, share: float, query: Any = QUERY, **asked
     return picks_of_all(everything, store.schema, k, share, asked.get("weights"))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(CASES, st.integers(1, 5), st.integers(0, 12), WEIGHTS, SHARES, SHARES, RANGES)
 def test_selection_that_may_fetch_all_is_certified_and_that_of_algorithm_1_over_all_cases(
     cases: Any, k: int, candidates: int, weights: Any, share: float, bias: float, span: Any

@@ -44,7 +44,7 @@ def check(
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-2, 2)), min_size=1),
     st.integers(0, 30),
@@ -93,19 +93,17 @@ KINDS = [random, clustered, crowded, opposed, orthogonal, same]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize(("count", "k"), [(65, 64), (300, 5), (700, 690), (2000, 8), (2000, 60)])
+@pytest.mark.parametrize(("count", "k"), [(65, 64), (300, 290), (1000, 60), (2000, 8)])
 def test_picks_among_many_are_those_of_algorithm_1(kind: Any, count: int, k: int) -> None:
     rng = np.random.default_rng(count + k)
     vectors = kind(count, rng)
     near = vectors.astype(np.float64) @ vectors[count // 2]
     quality = rng.integers(0, 3, count) / 2
-    shares = [0.0, 0.5, 1.0] if k < 600 else [0.5]
-    for share in shares:
-        check(vectors, near, k, share)
-        check(vectors, 0.7 * near + 0.3 * quality, k, share)
+    for share, bias in ((0.0, 1.0), (0.5, 1.0), (0.5, 0.7), (1.0, 0.7)):
+        check(vectors, bias * near + (1 - bias) * quality, k, share)
 
 
-@pytest.mark.parametrize("kind", [random, crowded, clustered], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [random, crowded], ids=lambda kind: kind.__name__)
 def test_all_of_two_thousand_are_put_in_order(kind: Any) -> None:
     vectors = kind(2000, np.random.default_rng(3))
     rows = check(vectors, vectors.astype(np.float64) @ vectors[7], 1998, 0.75)

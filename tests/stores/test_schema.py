@@ -85,9 +85,13 @@ def test_schema_needs_facets_of_different_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "span", [(1.0, 0.0), (0.5, 0.5), (0.0, math.inf), (math.nan, 1.0)], ids=str
+    "span",
+    [(1.0, 0.0), (0.5, 0.5), (0.0, math.inf), (math.nan, 1.0), (0.0, math.nan), (-1e300, 1e300)],
+    ids=str,
 )
-def test_quality_range_is_two_finite_numbers_the_lower_first(span: tuple[float, float]) -> None:
+def test_quality_range_is_two_numbers_that_a_vector_can_hold_the_lower_first(
+    span: tuple[float, float],
+) -> None:
     with pytest.raises(InputError, match="quality_range"):
         schema(quality_range=span)
 

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from casewright.stores import CaseStore
 from tests.stores.helpers import note, note_schema
+from tests.support.encoders import HashingEncoder
 
 
 def test_four_writers_and_two_readers_lose_nothing(place: str) -> None:
@@ -78,3 +83,66 @@ def test_adding_and_deleting_threads_leave_what_was_not_deleted(place: str, roun
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(churn, range(4)))
         assert {case.id for case in store.all()} == set(keep)
+
+
+def test_retains_and_selections_go_on_while_another_thread_clears(place: str) -> None:
+    with CaseStore(note_schema(), place) as store, store.for_tenant("acme") as acme:
+        done = threading.Event()
+
+        def again(work: Callable[[int], object]) -> int:
+            turns = 0
+            while not done.is_set():
+                work(turns)
+                turns += 1
+            return turns
+
+        def clear(turn: int) -> None:
+            done.wait(0.02)
+            (store if turn % 2 else acme).clear()
+
+        def select(turn: int) -> None:
+            hits = store.select("question", 3, lambda_d=0.2, candidates=1).hits
+            assert len({hit.case.id for hit in hits}) == len(hits)
+
+        def retain(turn: int) -> None:
+            for bound in (store, acme):
+                assert bound.retain(note(f"question {turn}", turn)).outcome == "added"
+
+        with ThreadPoolExecutor(3) as pool:
+            working = [pool.submit(again, work) for work in (clear, select, retain)]
+            time.sleep(0.4)
+            done.set()
+            assert all(one.result() > 0 for one in working)
+        store.retain(note("last", "last"))
+        assert store.search({"question": "last"}, 1)[0].case.solution == "last"
+
+
+class _Interrupting(HashingEncoder):
+    """Calls back before the second batch of a long add is embedded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_second: Callable[[], object] = lambda: None
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if len(texts) > 1 and texts[0] == "question 256":
+            self.before_second()
+        return super().embed(texts)
+
+
+def test_long_add_into_a_collection_that_is_made_anew_keeps_every_quality_right(
+    place: str,
+) -> None:
+    encoder = _Interrupting()
+    with CaseStore(note_schema(encoder=encoder), place) as store:
+
+        def make_anew() -> None:
+            store.clear()
+            store.add([note("new", -1, quality=0.5), note("newer", -2, quality=0.6)])
+
+        encoder.before_second = make_anew
+        store.add([note(f"question {i}", i, quality=i % 2) for i in range(300)])
+        hits = store.search("zzz", 999, lambda_b=0.0)
+        assert len(hits) == 2 + 300 - 256
+        for hit in hits:
+            assert hit.score == pytest.approx(hit.case.quality, abs=1e-6)

@@ -84,22 +84,21 @@ def test_update_knows_every_spelling_of_an_id_that_get_knows(store: CaseStore, s
     assert [(case.id, case.quality) for case in store.all()] == [(case_id, 0.5)]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *(Change(quality=q) for q in (math.nan, math.inf, "good", 1j)),
-        *(Change(metadata=m) for m in (None, "abc", [1], {"a": math.nan}, {"a": {1}})),
-        *(Change(result=r) for r in (math.nan, object(), "\ud800")),
-        *(0.5, None),
-    ],
-    ids=repr,
-)
-def test_change_that_cannot_be_made_changes_nothing(store: CaseStore, bad: Any) -> None:
+UNUSABLE: list[Any] = [
+    *(Change(quality=q) for q in (math.nan, math.inf, "good", 1j)),  # type: ignore[arg-type]
+    *(Change(metadata=m) for m in (None, "abc", [1], {"a": math.nan}, {"a": {1}})),  # type: ignore[arg-type]
+    *(Change(result=r) for r in (math.nan, object(), "\ud800")),
+    *(0.5, None),
+]
+
+
+def test_change_that_cannot_be_made_changes_nothing(store: CaseStore) -> None:
     one, two = store.add([note("one", 1, quality=0.2), note("two", 2)])
     before = store.all()
-    with pytest.raises(InputError):
-        store.update({one: Change(quality=0.9), two: bad})
-    assert store.all() == before
+    for bad in UNUSABLE:
+        with pytest.raises(InputError):
+            store.update({one: Change(quality=0.9), two: bad})
+        assert store.all() == before
     assert scores(store)[1] == pytest.approx(0.2, abs=1e-6)
 
 
