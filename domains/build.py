@@ -10,8 +10,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from casewright.errors import StoreDamagedError, StoreError, StoreLockedError
-from casewright.stores import Case, CaseSchema, CaseStore, connections
-from casewright.stores.engine import Engine
+from casewright.stores import Case, CaseSchema, CaseStore
+from casewright.stores.engines import connections
+from casewright.stores.engines.engine import Engine
 from casewright.stores.progress import note
 
 #: How long to wait for another process that builds or reads the same folder.

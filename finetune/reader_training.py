@@ -15,8 +15,8 @@ from casewright.planner import AnnotatedQuery
 from casewright.planner.reader import reader_tokenizer
 from casewright.planner.reader_input import ReaderInput, padded
 from casewright.planner.reader_weights import ReaderCard
-from casewright.stores.minilm import packaged_minilm
-from casewright.stores.onnx_export import quiet
+from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:

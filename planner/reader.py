@@ -17,7 +17,7 @@ from casewright.planner.reader_export import ASK, ENCODE, POINT, exported
 from casewright.planner.reader_input import MAX_TOKENS, ReaderInput, padded, read_input
 from casewright.planner.reader_limits import MAX_SLOTS
 from casewright.planner.reader_weights import ReaderCard, read_card
-from casewright.stores.minilm import packaged_minilm
+from casewright.stores.encoders.minilm import packaged_minilm
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

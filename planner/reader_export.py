@@ -7,7 +7,7 @@ from typing import Any
 
 from casewright.planner.reader_input import MAX_TOKENS
 from casewright.planner.reader_weights import fingerprint, load_network
-from casewright.stores.onnx_export import export_onnx, quiet
+from casewright.stores.encoders.onnx_export import export_onnx, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.planner.asks import Ask, asks_of
 from casewright.planner.parse import parse_plan
-from casewright.stores.minilm import packaged_minilm
+from casewright.stores.encoders.minilm import packaged_minilm
 
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork

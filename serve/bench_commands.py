@@ -106,14 +106,14 @@ def bench_legal(
 
     The first time, every case is encoded: some minutes for the three multi-hop sets.
     """
-    from casewright.bench.legal_data import SHIPPED
-    from casewright.stores.encoders import named_encoder
+    from casewright.bench.legal.data import SHIPPED
+    from casewright.stores.encoders.sources import named_encoder
 
     if (cue is not None) if answers else (generator != "extractive"):
         raise InputError("--generator goes with --answers; --cue goes without.")
     place = None if str(data) == SHIPPED else data
     if answers:
-        from casewright.bench.legal_answers import measure_answers
+        from casewright.bench.legal.answers import measure_answers
         from casewright.planner import chat_model
         from casewright.serve.session import EXTRACTIVE, check_generator
 
@@ -121,7 +121,7 @@ def bench_legal(
         model = None if generator == EXTRACTIVE else chat_model(generator)
         report = measure_answers(place, named_encoder(encoder), model, only=only, limit=limit)
     else:
-        from casewright.bench.legal import measure_legal
+        from casewright.bench.legal.protocol import measure_legal
 
         report = measure_legal(place, named_encoder(encoder), only=only, cue=cue, limit=limit)
     report.show(as_json=as_json, plot=plot)
@@ -144,7 +144,7 @@ def bench_stores(
 
     Some six minutes on two cores, and up to 4 GB of memory, at the default sizes.
     """
-    from casewright.bench.stores import measure_stores, sizes_of
+    from casewright.bench.stores.measure import measure_stores, sizes_of
 
     measure_stores(sizes_of(sizes), queries, engine).show(as_json=as_json, plot=plot)
 

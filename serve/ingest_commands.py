@@ -12,7 +12,7 @@ import typer
 from casewright.serve.options import AsJson, EncoderName
 
 if TYPE_CHECKING:
-    from casewright.stores.ingest import IngestReport
+    from casewright.stores.documents.ingest import IngestReport
 
 
 def ingest(
@@ -49,8 +49,8 @@ def ingest(
     from casewright.domains.documents.store import open_store
     from casewright.serve.output import print_json
     from casewright.serve.place import place_of
-    from casewright.stores.encoders import named_encoder
-    from casewright.stores.ingest import ingest as run
+    from casewright.stores.documents.ingest import ingest as run
+    from casewright.stores.encoders.sources import named_encoder
 
     location = into or str(place_of("documents", encoder))
     # What is only looked at is not made.

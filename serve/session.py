@@ -66,8 +66,8 @@ def open_session(
             "--domain documents."
         )
     from casewright.serve.place import place_of
-    from casewright.stores.encoders import named_encoder
-    from casewright.stores.minilm import MiniLMEncoder
+    from casewright.stores.encoders.minilm import MiniLMEncoder
+    from casewright.stores.encoders.sources import named_encoder
 
     encoder = named_encoder(encoder_name)
     if isinstance(encoder.encoder, MiniLMEncoder):

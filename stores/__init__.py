@@ -2,23 +2,23 @@
 
 from casewright.stores.case import Binary, Case
 from casewright.stores.changes import Change
-from casewright.stores.document_cases import document_schema
-from casewright.stores.encoder import Encoder
-from casewright.stores.encoder_cache import CachedEncoder
-from casewright.stores.encoders import (
+from casewright.stores.documents.cases import document_schema
+from casewright.stores.documents.ingest import IngestReport, ingest
+from casewright.stores.encoders.cache import CachedEncoder
+from casewright.stores.encoders.encoder import Encoder
+from casewright.stores.encoders.sources import (
     as_encoder,
     default_encoder,
     from_langchain,
     from_llamaindex,
 )
+from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.facet import Components, Facet, text_facet
 from casewright.stores.hit import Hit, Retained
-from casewright.stores.ingest import IngestReport, ingest
 from casewright.stores.revise import Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
 from casewright.stores.selectors import MarginalSelector, PrimerSelector, Selector
-from casewright.stores.server import ServerOptions
 from casewright.stores.store import CaseStore
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.stores.case import Case
-from casewright.stores.engine import Point
+from casewright.stores.engines.engine import Point
 from casewright.stores.hit import Hit
 from casewright.stores.quality import QualityScale
 from casewright.stores.schema import CaseSchema

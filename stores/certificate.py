@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.stores.asked import Asked, spread
-from casewright.stores.engine import Ranked
+from casewright.stores.engines.engine import Ranked
 from casewright.stores.select import Pick
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import CasewrightError, FacetError, InputError, told
 from casewright.stores.case import Binary, check_text
-from casewright.stores.encoder import Encoder
+from casewright.stores.encoders.encoder import Encoder
 
 Components = Mapping[str, Any]
 Vectors = NDArray[np.float32]

@@ -10,7 +10,7 @@ import numpy as np
 from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, same_json
 from casewright.stores.certificate import bound_vectors, rivals
-from casewright.stores.engine import Engine, NoCollectionError, Point, Where
+from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.select import Pick, Selection, select
 from casewright.stores.tenant import FIELD, owned, within

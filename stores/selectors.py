@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from casewright.errors import InputError
 from casewright.stores.case import Case
-from casewright.stores.engine import Where
+from casewright.stores.engines.engine import Where
 from casewright.stores.store import CaseStore
 
 

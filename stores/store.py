@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores import connections
 from casewright.stores.approximate import quality_leads
 from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
 from casewright.stores.changes import Change, changed
-from casewright.stores.engine import Engine, NoCollectionError, Point, Where
+from casewright.stores.engines import connections
+from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
+from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.facet import Components
 from casewright.stores.finding import Finder
 from casewright.stores.hit import Hit, Retained
@@ -29,12 +30,11 @@ from casewright.stores.quality import QualityScale, in_range
 from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_counts, check_selection
-from casewright.stores.server import ServerOptions
 from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
-    from casewright.stores.langchain_retriever import CaseRetriever
+    from casewright.stores.retrievers.langchain import CaseRetriever
 
 #: Cases that are encoded together and written together.
 BATCH = 256
@@ -257,7 +257,7 @@ class CaseStore:
 
     def as_retriever(self, **settings: Any) -> CaseRetriever:
         """Return this store as a LangChain retriever; see ``CaseRetriever`` for the settings."""
-        from casewright.stores.langchain_retriever import CaseRetriever
+        from casewright.stores.retrievers.langchain import CaseRetriever
 
         return CaseRetriever(store=self, **settings)
 

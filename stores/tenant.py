@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
 from casewright.stores.case import Case
-from casewright.stores.engine import Point, Where
+from casewright.stores.engines.engine import Point, Where
 
 if TYPE_CHECKING:
     from casewright.stores.schema import CaseSchema

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.stores.edge_payload import is_number, tag
-from casewright.stores.engine import Where
+from casewright.stores.engines.edge_payload import is_number, tag
+from casewright.stores.engines.engine import Where
 
 if TYPE_CHECKING:
     import qdrant_edge

@@ -11,7 +11,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Encoder
-from casewright.stores.embedded import RECORD
+from casewright.stores.engines.embedded import RECORD
 
 QUESTIONS = (
     "What are these documents about?",

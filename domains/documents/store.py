@@ -7,7 +7,7 @@ from pathlib import Path
 from casewright.domains.build import LOCK_SECONDS, SILENT_SECONDS
 from casewright.errors import StoreLockedError
 from casewright.stores import CaseStore, Encoder
-from casewright.stores.document_cases import document_schema
+from casewright.stores.documents.cases import document_schema
 from casewright.stores.progress import note
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from casewright.stores import CaseStore
-from casewright.stores.document_cases import place
+from casewright.stores.documents.cases import place
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 
 #: Passages that a search finds.

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench import legal
-from casewright.bench.legal_data import find_sets
-from casewright.bench.legal_measures import KS, WEIGHTINGS, random_f1_at_k
-from casewright.bench.legal_retrieval import CuedEncoder, Trial, label_of
+from casewright.bench.legal import protocol as legal
+from casewright.bench.legal.data import find_sets
+from casewright.bench.legal.measures import KS, WEIGHTINGS, random_f1_at_k
+from casewright.bench.legal.retrieval import CuedEncoder, Trial, label_of
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.serve.cli import app

@@ -12,9 +12,9 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 from typer.testing import CliRunner
 
-from casewright.bench.legal_answerers import Chatting
-from casewright.bench.legal_answers import NO_CASES, SETTINGS, anova, compare, measure_answers
-from casewright.bench.legal_data import find_sets
+from casewright.bench.legal.answerers import Chatting
+from casewright.bench.legal.answers import NO_CASES, SETTINGS, anova, compare, measure_answers
+from casewright.bench.legal.data import find_sets
 from casewright.errors import CasewrightError
 from casewright.serve.cli import app
 from tests.bench.legal_helpers import TOWNS, multihop_folder

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casewright.bench.legal_measures import (
+from casewright.bench.legal.measures import (
     KS,
     SHUFFLES,
     f1_at_k,
@@ -17,7 +17,7 @@ from casewright.bench.legal_measures import (
     shuffled_f1_at_k,
     strangers,
 )
-from casewright.bench.legal_weights import best_weighting, blend, ranks_of, simplex
+from casewright.bench.legal.weights import best_weighting, blend, ranks_of, simplex
 
 
 def test_f1_at_k_of_a_worked_example() -> None:

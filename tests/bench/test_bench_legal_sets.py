@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.bench.legal_data import QaSet, find_sets
-from casewright.bench.legal_multihop import FILES, read_multihop, reference_sentence
-from casewright.bench.legal_paragraphs import (
+from casewright.bench.legal.data import QaSet, find_sets
+from casewright.bench.legal.multihop import FILES, read_multihop, reference_sentence
+from casewright.bench.legal.paragraphs import (
     Paragraph,
     first_sentence,
     paragraph_case,

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casewright.bench.store_cbrkit import Cbrkit, check_cbrkit
-from casewright.bench.store_data import FACETS, WEIGHTS, query_of, weights_of, write_vectors
-from casewright.bench.store_measures import exact_scores, recall, same_order
-from casewright.bench.store_named_edge import EdgeNamed
-from casewright.bench.store_named_local import LocalNamed
-from casewright.bench.store_systems import Casewright, System
-from casewright.bench.store_worker import Spec, Worker
-from casewright.bench.stores import measure_stores, sizes_of
+from casewright.bench.stores.cbrkit import Cbrkit, check_cbrkit
+from casewright.bench.stores.data import FACETS, WEIGHTS, query_of, weights_of, write_vectors
+from casewright.bench.stores.measure import measure_stores, sizes_of
+from casewright.bench.stores.measures import exact_scores, recall, same_order
+from casewright.bench.stores.named_edge import EdgeNamed
+from casewright.bench.stores.named_local import LocalNamed
+from casewright.bench.stores.systems import Casewright, System
+from casewright.bench.stores.worker import Spec, Worker
 from casewright.errors import DependencyError, InputError, StoreError
 from tests.serve.helpers import Done, one_line_error, result, run
 
@@ -224,7 +224,7 @@ def test_without_cbrkit_the_bench_says_how_to_install_it(monkeypatch: pytest.Mon
 
 
 def test_cbrkit_with_another_interface_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("casewright.bench.store_cbrkit.version", lambda package: "1.7.1")
+    monkeypatch.setattr("casewright.bench.stores.cbrkit.version", lambda package: "1.7.1")
     with pytest.raises(DependencyError, match=r"1\.7\.1.*pip install 'cbrkit>=0\.14,<0\.15'"):
         check_cbrkit()
 

@@ -34,7 +34,7 @@ def test_every_snippet_runs_one_after_the_other(
 
 
 def test_default_of_every_option_that_the_page_names_is_the_one_it_says() -> None:
-    from casewright.stores.server import ServerOptions
+    from casewright.stores.engines.server_options import ServerOptions
 
     plain = ServerOptions()
     for name in ("upload_batch", "parallel", "retries"):

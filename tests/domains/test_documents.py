@@ -13,7 +13,7 @@ from casewright.errors import InputError
 from casewright.planner import CasePlanner
 from casewright.planner.request import PlanRequest
 from casewright.stores import default_encoder
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.ingest import ingest
 from tests.domains.helpers import call
 from tests.stores.document_files import pdf, write
 

@@ -18,7 +18,7 @@ from casewright.planner.reader import reader_tokenizer
 from casewright.planner.reader_export import ASK, ENCODE, POINT
 from casewright.planner.reader_input import padded, read_input
 from casewright.planner.reader_weights import CARD, WEIGHTS, load_network, read_card, save_reader
-from casewright.stores.onnx_export import quiet
+from casewright.stores.encoders.onnx_export import quiet
 from tests.planner.helpers import SHOP
 from tests.support.readers import Taught, quick, toy_queries, train
 

@@ -16,7 +16,7 @@ from tests.stores.helpers import contents
 
 HOLDER = """
 import sys
-from casewright.stores import connections
+from casewright.stores.engines import connections
 key, engine = connections.acquire(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from casewright.stores import CaseStore
-from casewright.stores.embedded import ENGINES
+from casewright.stores.engines.embedded import ENGINES
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 

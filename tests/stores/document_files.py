@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.stores import CaseStore, Encoder
-from casewright.stores.document_cases import document_schema
+from casewright.stores.documents.cases import document_schema
 from tests.support.encoders import HashingEncoder
 
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from casewright.stores import document_kinds
-from casewright.stores.document_kinds import Kind
-from casewright.stores.document_reader import Document, Part
-from casewright.stores.document_splitter import Chunk, split
-from casewright.stores.text_size import MOST, text_sizes
+from casewright.stores.documents import kinds as document_kinds
+from casewright.stores.documents.kinds import Kind
+from casewright.stores.documents.reader import Document, Part
+from casewright.stores.documents.splitter import Chunk, split
+from casewright.stores.documents.text_size import MOST, text_sizes
 
 SOURCES = {
     "bash": ("# Greets.\ngreet() {\n  echo hi\n}\necho end\n", ["greet", ""]),

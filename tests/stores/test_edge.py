@@ -12,8 +12,8 @@ import qdrant_edge
 
 from casewright.errors import InputError, StoreError
 from casewright.stores import Case, CaseStore
-from casewright.stores.embedded import open_folder
-from casewright.stores.engine import Engine, NoCollectionError
+from casewright.stores.engines.embedded import open_folder
+from casewright.stores.engines.engine import Engine, NoCollectionError
 from tests.stores.helpers import note, note_schema, number_id
 
 LAYOUT = {"schema": "odd", "quality": {}}

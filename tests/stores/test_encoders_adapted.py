@@ -12,7 +12,7 @@ from llama_index.core.embeddings import BaseEmbedding, MockEmbedding
 
 from casewright.errors import InputError
 from casewright.stores import CachedEncoder, CaseSchema, CaseStore, Encoder, as_encoder, text_facet
-from casewright.stores.encoders import from_langchain, from_llamaindex
+from casewright.stores.encoders.sources import from_langchain, from_llamaindex
 from tests.stores.helpers import note
 from tests.support.encoders import HashingEncoder
 

@@ -9,7 +9,7 @@ import pytest
 
 from casewright.errors import DependencyError, InputError, StoreDamagedError
 from casewright.stores import CaseStore
-from casewright.stores.edge_shard import folder_name
+from casewright.stores.engines.edge_shard import folder_name
 from tests.stores.helpers import contents, holder, new_folder, note, note_schema, tell
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casewright.stores import Case, CaseStore
-from casewright.stores.server_payload import read_payload, server_payload
+from casewright.stores.engines.server_payload import read_payload, server_payload
 
 JSON = st.recursive(
     st.none()

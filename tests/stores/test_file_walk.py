@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.stores.file_walk import matches, walk
+from casewright.stores.documents.file_walk import matches, walk
 from tests.stores.document_files import write
 
 FILES = ("b.md", "a.txt", "docs/api/x.md", "docs/api.md", "docs/build/y.md", "src/a/b/c.py")

@@ -9,8 +9,8 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.stores import CaseStore
-from casewright.stores.document_cases import document_schema
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.cases import document_schema
+from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import (
     chunks_of,
     contents,

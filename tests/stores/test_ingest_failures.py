@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from casewright.stores import CaseStore
-from casewright.stores.document_kinds import DATA_BYTES
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.ingest import ingest
+from casewright.stores.documents.kinds import DATA_BYTES
 from tests.stores.document_files import (
     chunks_of,
     contents,
@@ -247,7 +247,7 @@ def test_damaged_pdf_that_can_be_read_prints_nothing(
 WITHOUT = """
 import sys
 sys.modules[sys.argv[1]] = None
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
 try:
     ingest(document_store(), sys.argv[2])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import contents, document_store, paragraph, write
 from tests.stores.helpers import ROOT
 from tests.support.encoders import HashingEncoder
@@ -16,7 +16,7 @@ from tests.support.encoders import HashingEncoder
 FILES, PARAGRAPHS = 30, 12
 RUN = """
 import sys, time
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
 from tests.support.encoders import HashingEncoder
 
@@ -32,7 +32,7 @@ print("done", flush=True)
 """
 AGAIN = """
 import sys
-from casewright.stores.ingest import ingest
+from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
 report = ingest(document_store(place=sys.argv[1]), sys.argv[2])
 print(report.unchanged, report.added, {"llama_index.core", "pypdf"} & set(sys.modules))

@@ -13,8 +13,8 @@ from langchain_core.tools import create_retriever_tool
 
 from casewright.errors import InputError, StoreError
 from casewright.stores import Case, CaseStore
-from casewright.stores.langchain_retriever import CaseRetriever
-from casewright.stores.retrieval import CaseText
+from casewright.stores.retrievers.langchain import CaseRetriever
+from casewright.stores.retrievers.retrieval import CaseText
 from tests.stores.helpers import note, note_schema
 from tests.support.encoders import HashingEncoder
 

@@ -8,7 +8,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from casewright.stores import CaseStore
-from casewright.stores.langchain_retriever import CaseRetriever
+from casewright.stores.retrievers.langchain import CaseRetriever
 from tests.stores.helpers import note, note_schema
 
 # The suite is made for asyncio_mode = "auto"; its tests may not be overridden, so marks are added.

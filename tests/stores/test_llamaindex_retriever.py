@@ -21,8 +21,8 @@ from llama_index.core.vector_stores import (
 
 from casewright.errors import InputError, StoreError
 from casewright.stores import CaseStore
-from casewright.stores.llamaindex_filters import where_of
-from casewright.stores.llamaindex_retriever import CaseNodeRetriever
+from casewright.stores.retrievers.llamaindex import CaseNodeRetriever
+from casewright.stores.retrievers.llamaindex_filters import where_of
 from tests.stores.helpers import note, note_schema
 from tests.support.encoders import HashingEncoder
 
@@ -250,7 +250,7 @@ def test_missing_llamaindex_is_told_with_the_command_that_installs_it(tmp_path: 
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from casewright.errors import DependencyError\n"
-        "try:\n    import casewright.stores.llamaindex_retriever\n"
+        "try:\n    import casewright.stores.retrievers.llamaindex\n"
         "except DependencyError as error:\n    print(error)\n"
     )
     done = subprocess.run(

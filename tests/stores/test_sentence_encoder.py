@@ -13,7 +13,10 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.stores import CachedEncoder, CaseSchema, CaseStore, as_encoder, text_facet
-from casewright.stores.sentence_encoder import PASSAGE_CUE, SentenceTransformersEncoder
+from casewright.stores.encoders.sentence_transformers import (
+    PASSAGE_CUE,
+    SentenceTransformersEncoder,
+)
 from tests.stores.helpers import note
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] a red green apple pear query passage : represent this"

@@ -16,7 +16,7 @@ from qdrant_client.conversions.conversion import GrpcToRest, RestToGrpc
 
 from casewright.errors import StoreUnavailableError
 from casewright.stores import CaseStore, Change
-from casewright.stores.server import ServerOptions
+from casewright.stores.engines.server_options import ServerOptions
 from tests.stores.helpers import note, note_schema
 
 

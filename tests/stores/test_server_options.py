@@ -8,7 +8,7 @@ from qdrant_client import models
 
 from casewright.errors import InputError
 from casewright.stores import CaseStore
-from casewright.stores.server import ServerOptions
+from casewright.stores.engines.server_options import ServerOptions
 from tests.stores.helpers import note, note_schema
 from tests.support.qdrant_server import LocalMode, QdrantServer
 

@@ -12,7 +12,7 @@ import pytest
 
 from casewright.errors import InputError, StoreUnavailableError
 from casewright.stores import CaseStore
-from casewright.stores.server import ServerOptions
+from casewright.stores.engines.server_options import ServerOptions
 from tests.stores.helpers import note, note_schema
 from tests.support.qdrant_server import RESET, QdrantServer
 

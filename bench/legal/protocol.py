@@ -1,0 +1,246 @@
+"""CBR-RAG's retrieval protocol (Wiratunga et al. 2024, section 6): F1@k, two parents a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from casewright.bench.legal.data import QaSet, find_sets
+from casewright.bench.legal.measures import (
+    KS,
+    PAPERS_BEST,
+    SHUFFLES,
+    WEIGHTINGS,
+    Difference,
+    Scores,
+    Weighting,
+    paired_difference,
+    random_f1_at_k,
+    shuffled_f1_at_k,
+)
+from casewright.bench.legal.plot import draw_heat_maps
+from casewright.bench.legal.published import SOURCE, Published, read_published
+from casewright.bench.legal.retrieval import CuedEncoder, Trial, label_of
+from casewright.bench.legal.weights import best_weighting
+from casewright.bench.report import Report
+from casewright.stores import Encoder
+
+#: The mean over the sets, each of them counting the same.
+ALL = "all sets"
+SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
+#: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
+Rows = dict[str, Scores]
+
+
+def measure_legal(
+    data: Path | None,
+    encoder: Encoder,
+    *,
+    only: str | None = None,
+    cue: str | None = None,
+    limit: int | None = None,
+) -> Report:
+    """Measure F1@k under the paper's six weightings, and under the one that is best here.
+
+    The best one is sought over a grid on half of each set's questions, and shown on the others.
+
+    Args:
+        data: Where the sets are; see ``find_sets``. ``None`` takes the domain's own.
+        encoder: Embeds questions, supports and entities.
+        only: One set.
+        cue: A text to put before queries: measured on the development half, with and without.
+        limit: At most so many questions of each set.
+
+    Raises:
+        InputError: There is nothing to measure on.
+    """
+    sets = find_sets(data, only, limit)
+    published = read_published(data)
+    with ExitStack() as stack:
+        trials = [stack.enter_context(Trial(found, encoder)) for found in sets]
+        whole = _whole(trials)
+        tested, best, searched = _searched(trials)
+        sizes = {trial.found.name: trial.size() for trial in trials}
+    rows = {**_flat(whole), **_flat(tested, " (test half)")}
+    figures = {**_whole_figures(whole), **searched}
+    if cue is not None:
+        cued, differences = _cued(sets, encoder, cue)
+        rows |= cued
+        figures |= differences
+    for row in published:
+        rows[f"paper, {row.encoder}: {label_of(row.weights)}"] = np.array(row.scores)
+    return Report(
+        bench="legal",
+        settings={
+            "sets": sizes,
+            "encoder": encoder.name,
+            "cue": cue,
+            "best_here": list(best),
+        },
+        figures=figures,
+        rows=[_row(name, scores) for name, scores in rows.items()],
+        notes=_notes(encoder, bool(published)),
+        draw=lambda axes: draw_heat_maps(axes, _panels(whole, sizes), _published(published)),
+    )
+
+
+def _whole(trials: Sequence[Trial]) -> dict[str, Rows]:
+    """Score all questions of every set, and the controls."""
+    groups: dict[str, Rows] = {}
+    for trial in trials:
+        rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
+        rows[SHUFFLED] = shuffled_f1_at_k(
+            lambda labels, trial=trial: trial.ranks(PAPERS_BEST, labels), len(trial.parents)
+        )
+        rows[CHANCE] = random_f1_at_k(len(trial))
+        groups[trial.found.name] = rows
+    return _with_mean(groups)
+
+
+def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
+    """Find the best weighting on the development halves, and score it on the test halves."""
+    halves = [trial.found.halves() for trial in trials]
+    cosines = [trial.cosines() for trial in trials]
+    best, on_development = best_weighting(
+        [
+            (part[:, half], trial.order, trial.parents[half])
+            for trial, part, (half, _) in zip(trials, cosines, halves, strict=True)
+        ]
+    )
+    groups: dict[str, Rows] = {}
+    ours, papers, alike = [], [], []
+    for trial, part, (_, half) in zip(trials, cosines, halves, strict=True):
+        rows = {label_of(w): trial.scores(w)[half].mean(axis=0) for w in WEIGHTINGS}
+        rows[f"best {label_of(best)}"] = trial.scores(best)[half].mean(axis=0)
+        groups[trial.found.name] = rows
+        ours.append(trial.scores(best)[half].mean(axis=1))
+        papers.append(trial.scores(PAPERS_BEST)[half].mean(axis=1))
+        alike += [trial.agreement(weights, part) for weights in (*WEIGHTINGS, best)]
+    own, other = _macro(ours), _macro(papers)
+    figures = {
+        "best_here_weight_of_question": best[0],
+        "best_here_weight_of_support": best[1],
+        "best_here_weight_of_entities": best[2],
+        "f1_development_half_best_here": on_development,
+        "f1_test_half_best_here": own,
+        "f1_test_half_papers_best_weighting": other,
+        **_interval("f1_test_half_difference", paired_difference(ours, papers)),
+        "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(alike)),
+    }
+    if other:
+        figures["ratio_test_half_best_here_over_papers_best_weighting"] = own / other
+    return _with_mean(groups), best, figures
+
+
+def _cued(sets: Sequence[QaSet], encoder: Encoder, cue: str) -> tuple[Rows, dict[str, float]]:
+    """Score the development halves with a cue before queries, and without any; mean of the sets."""
+    rows: Rows = {}
+    scores: list[dict[Weighting, list[Scores]]] = []
+    for name, text in (("with the cue", cue), ("without a cue", "")):
+        by_weights: dict[Weighting, list[Scores]] = {weights: [] for weights in WEIGHTINGS}
+        for found in sets:
+            half, _ = found.halves()
+            with Trial(found, CuedEncoder(encoder, text)) as trial:
+                for weights, own in by_weights.items():
+                    own.append(trial.scores(weights)[half])
+        for weights, own in by_weights.items():
+            mean = np.mean([part.mean(axis=0) for part in own], axis=0)
+            rows[f"{name} (development half): {label_of(weights)}"] = mean
+        scores.append({w: [part.mean(axis=1) for part in own] for w, own in by_weights.items()})
+    with_cue, without = scores
+    figures: dict[str, float] = {}
+    for told, weights in (
+        ("support_alone", WEIGHTINGS[1]),
+        ("entities_alone", WEIGHTINGS[2]),
+        ("papers_best_weighting", PAPERS_BEST),
+    ):
+        difference = paired_difference(with_cue[weights], without[weights])
+        figures |= _interval(f"f1_difference_by_the_cue_{told}", difference)
+    return rows, figures
+
+
+def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
+    """Add the mean of the sets, where there are several."""
+    if len(groups) < 2:
+        return groups
+    labels = next(iter(groups.values()))
+    mean = {label: np.mean([rows[label] for rows in groups.values()], axis=0) for label in labels}
+    return {**groups, ALL: mean}
+
+
+def _flat(groups: Mapping[str, Rows], part: str = "") -> Rows:
+    return {
+        f"{name}{part}: {label}": scores
+        for name, rows in groups.items()
+        for label, scores in rows.items()
+    }
+
+
+def _macro(sets: Sequence[Scores]) -> float:
+    return float(np.mean([scores.mean() for scores in sets]))
+
+
+def _whole_figures(whole: Mapping[str, Rows]) -> dict[str, float]:
+    rows = list(whole.values())[-1]
+    own, chance = float(rows[label_of(PAPERS_BEST)].mean()), float(rows[CHANCE].mean())
+    return {
+        "f1_papers_best_weighting": own,
+        "f1_labels_shuffled": float(rows[SHUFFLED].mean()),
+        "f1_random_order_expected": chance,
+        "ratio_papers_best_weighting_over_random_order": own / chance,
+    }
+
+
+def _interval(name: str, difference: Difference) -> dict[str, float]:
+    return {
+        name: difference.mean,
+        f"{name}_low_95": difference.low,
+        f"{name}_high_95": difference.high,
+    }
+
+
+def _row(name: str, scores: Scores) -> dict[str, Any]:
+    cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}
+    return {"ranking": name, **cells, "mean": float(np.mean(scores))}
+
+
+def _panels(
+    whole: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, Sequence[float]]]:
+    panels: dict[str, dict[str, Sequence[float]]] = {}
+    for name, rows in whole.items():
+        size = "mean of the sets"
+        if own := sizes.get(name):
+            size = f"{own['cases']:,} cases, {own['questions']} questions"
+        panels[f"{name}: {size}"] = {label_of(w): list(rows[label_of(w)]) for w in WEIGHTINGS}
+    return panels
+
+
+def _published(published: Sequence[Published]) -> dict[str, dict[str, Sequence[float]]]:
+    panels: dict[str, dict[str, Sequence[float]]] = {}
+    for row in published:
+        panel = panels.setdefault(f"{SOURCE}: {row.encoder} on ALQA", {})
+        panel[label_of(row.weights)] = row.scores
+    return panels
+
+
+def _notes(encoder: Encoder, published: bool) -> list[str]:
+    notes = [
+        "Weights are of question, support, entities. F1@k = 2h/(k+2), where h of the two parents "
+        "are among the first k cases: at most 0.667 at k=1, 0.103 at k=37. Figures are means over "
+        f"the nine k and over the sets, each set counting the same. Encoder: {encoder.name}.",
+        f"labels shuffled: each question is given another's parents, {SHUFFLES} times, ranked by "
+        f"the paper's best weighting ({label_of(PAPERS_BEST)}). The weighting that is best here is "
+        "chosen on one half of each set's questions and shown on the other; intervals of 95 % are "
+        "a paired bootstrap's.",
+    ]
+    if published:
+        notes.append(
+            "paper: as published, of other encoders on other data (2,084 ALQA cases, 32 "
+            "questions): compare the weightings, not the heights."
+        )
+    return notes

@@ -1,0 +1,1 @@
+"""Searching cases of several vectors, beside other ways to do it."""

@@ -1,0 +1,234 @@
+"""How fast, large and exact case stores are, beside Qdrant's own ways and cbrkit."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.bench.report import Report
+from casewright.bench.stores.cbrkit import check_cbrkit
+from casewright.bench.stores.data import (
+    DIMENSION,
+    SPREAD,
+    TOPICS,
+    WEIGHTS,
+    K,
+    weights_of,
+    write_vectors,
+)
+from casewright.bench.stores.measures import exact_scores, recall, same_order
+from casewright.bench.stores.turns import TURN, Measured, measure_size
+from casewright.bench.stores.worker import CASES, QUERIES, WARM, Spec, Timed
+from casewright.errors import InputError
+from casewright.stores.progress import note
+
+ENGINES = ("edge", "local")
+#: The smallest case base; the largest that local mode, slow to write, is measured with unasked.
+SMALLEST, LARGEST_LOCAL = 100, 10_000
+#: Exact searches of others, by the name of their time's ratio to ours.
+RATIOS = {
+    "merged": "merged_all",
+    "formula": "formula_all",
+    "cbrkit": "cbrkit",
+    "cbrkit_documented": "cbrkit_documented",
+}
+_COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
+_MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": "s"}
+NOTES = (
+    "Vectors are drawn, not embedded: a seeded mixture of Gaussians, since embedding the texts of "
+    "100,000 cases would take longer than all the rest. No encoder's time is in any figure.",
+    f"Each system runs in a process of its own. They take turns of {TURN} queries, and search "
+    f"for up to {WARM:g} s before, untimed. A search is the whole call of a user, ten cases in its "
+    "answer. NumPy computes with one thread.",
+    "merged: one search a vector on the same engine, weighted and summed by NumPy, with all cases "
+    "or 50 as candidates; what a list lacks counts 0, or is asked for (rescored). formula: "
+    "Qdrant's own, over prefetched candidates. cbrkit: attribute_value with a similarity function "
+    "over all cases and an aggregator of one's own, the fastest that was found; documented: a "
+    "function a pair, and cbrkit's aggregator.",
+    "one_facet_ms: the median of the queries that weigh one facet alone. Qdrant's own ways then "
+    "need one search of a third of the length; ours is as long as ever.",
+    "recall: of the ten best by 64-bit arithmetic. order: share of queries whose ten stand in that "
+    "order. Ratios are of medians, over the queries that both had.",
+    "memory_mb is resident, after the searches: what is mapped from files counts, and gives way "
+    "where memory is short. cbrkit keeps nothing on disk.",
+)
+
+
+def measure_stores(
+    sizes: Sequence[int], queries: int, engine: str | None = None, seed: int = 0
+) -> Report:
+    """Build every system at every size, let them take turns at the queries, and compare.
+
+    Args:
+        sizes: How many cases, each at least 100.
+        queries: How many queries, at least one for each weight set; these take turns.
+        engine: ``"edge"`` or ``"local"``; ``None`` takes Edge for all sizes, and local mode
+            beside it up to 10,000 cases.
+        seed: Of the cases and the queries.
+
+    Raises:
+        InputError: An unusable size, number of queries or engine.
+        DependencyError: cbrkit or the engine is not installed.
+        StoreError: A system's process ended, or cannot use its folder.
+    """
+    _check(sizes, queries, engine)
+    check_cbrkit()
+    rows: list[dict[str, Any]] = []
+    figures: dict[str, float] = {}
+    for size in sizes:
+        note(f"{size} cases: drawing vectors")
+        with tempfile.TemporaryDirectory(prefix="casewright-bench-") as name:
+            folder = Path(name)
+            write_vectors(folder / CASES, size, seed, stream=0)
+            write_vectors(folder / QUERIES, queries, seed, stream=1)
+            scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
+            measured = measure_size(folder, _specs(engine, size), queries)
+        rows += [row for one in measured for row in _rows(size, one, scores)]
+        figures |= _figures(size, measured, rows)
+    return Report(
+        bench="stores",
+        settings={
+            "sizes": list(sizes),
+            "engine": engine or f"edge, and local up to {LARGEST_LOCAL}",
+            "queries": queries,
+            "k": K,
+            "dimension": DIMENSION,
+            "weights": [[round(weight, 3) for weight in weights] for weights in WEIGHTS],
+            "topics": TOPICS,
+            "spread": SPREAD,
+            "seed": seed,
+            "packages": {name: _version(name) for name in ("qdrant-edge-py", "cbrkit")},
+        },
+        figures=figures,
+        rows=rows,
+        notes=NOTES,
+        draw=lambda axes: _draw(axes, rows),
+    )
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return the sizes in a text such as ``1000,10000``.
+
+    Raises:
+        InputError: A part of it is no whole number.
+    """
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            f"--sizes {text!r} are no whole numbers. Give some such as 1000,10000."
+        ) from error
+
+
+def _check(sizes: Sequence[int], queries: int, engine: str | None) -> None:
+    if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
+        raise InputError(
+            f"The --sizes {list(sizes)} cannot be measured. Give different ones, each at least "
+            f"{SMALLEST}."
+        )
+    if queries < len(WEIGHTS):
+        raise InputError(f"{queries} queries do not ask all {len(WEIGHTS)} weight sets. Ask more.")
+    if engine not in (None, *ENGINES):
+        raise InputError(f"There is no engine {engine!r}. Give one of {', '.join(ENGINES)}.")
+
+
+def _specs(engine: str | None, size: int) -> list[Spec]:
+    chosen = [engine] if engine else [e for e in ENGINES if e == "edge" or size <= LARGEST_LOCAL]
+    kinds = ("casewright", "named_vectors")
+    return [*(Spec(kind, name) for name in chosen for kind in kinds), Spec("cbrkit")]
+
+
+def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[dict[str, Any]]:
+    kept = measured.kept
+    return [
+        {
+            "cases": size,
+            "search": name + measured.spec.ending,
+            "ms_p50": _median(timed),
+            "ms_p95": float(np.percentile([one.milliseconds for one in timed], 95)),
+            "recall": float(np.mean([recall(t.found, scores[t.query], K) for t in timed])),
+            "order": float(np.mean([same_order(t.found, scores[t.query], K) for t in timed])),
+            "build_s": kept.build_s,
+            "open_s": kept.open_s,
+            "memory_mb": None if kept.memory_mb is None else round(kept.memory_mb),
+            "disk_mb": None if kept.disk_mb is None else round(kept.disk_mb),
+            "one_facet_ms": _median([one for one in timed if _weighs_one_facet(one)]),
+            "queries": len(timed),
+        }
+        for name, timed in measured.searches.items()
+    ]
+
+
+def _figures(
+    size: int, measured: Sequence[Measured], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for row in rows:
+        if row["cases"] == size:
+            figures[f"search_ms_p50_{row['search']}_{size}"] = row["ms_p50"]
+            figures[f"recall_at_10_{row['search']}_{size}"] = row["recall"]
+    for one in measured:
+        for what, value in one.kept._asdict().items():
+            if value is not None:
+                figures[f"{what}_{one.spec.name}_{size}"] = value
+    times = {name + one.spec.ending: t for one in measured for name, t in one.searches.items()}
+    for ending in ("", "_local"):
+        if (own := times.get(f"casewright{ending}")) is None:
+            continue
+        for told, name in RATIOS.items():
+            # cbrkit is no engine's: its one time is compared with each of ours.
+            other = times.get(name + ending) or times.get(name, [])
+            both = min(len(own), len(other))
+            ratio = _median(other[:both]) / _median(own[:both])
+            figures[f"ratio_{told}_over_casewright{ending}_{size}"] = ratio
+    return figures
+
+
+def _weighs_one_facet(timed: Timed) -> bool:
+    return max(weights_of(timed.query).values()) == 1
+
+
+def _median(timed: Sequence[Timed]) -> float:
+    return float(np.median([one.milliseconds for one in timed]))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    for search in dict.fromkeys(row["search"] for row in rows):
+        name = search.removesuffix("_local")
+        local = name != search
+        # Of local mode, the two that are compared most: more lines could not be read.
+        if local and name not in ("casewright", "merged_all"):
+            continue
+        own = [row for row in rows if row["search"] == search]
+        exact = all(row["recall"] == 1 for row in own)
+        axes.plot(
+            [row["cases"] for row in own],
+            [row["ms_p50"] for row in own],
+            color=_COLOURS[name.split("_")[0]],
+            linestyle=":" if local else "-" if exact else "--",
+            marker=_MARKERS.get(name, "o"),
+            linewidth=2.5 if name == "casewright" else 1.2,
+            label=search,
+        )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="cases",
+        ylabel="ms a search, median",
+        title="Ten cases by three weighted facets (dashed: not exact)",
+    )
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.grid(alpha=0.3)

@@ -1,0 +1,1 @@
+"""Documents and source code become cases."""

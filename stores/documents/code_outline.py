@@ -1,0 +1,178 @@
+"""Where the functions, methods and classes of a source file stand, by tree-sitter.
+
+LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols, may begin within a
+line, and lose where they stood. So the tree is walked here, with the parsers that it uses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from casewright.stores.documents.line_groups import Lines
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def _types(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Definitions that are whole: what they hold is theirs. Node types of all languages together.
+WHOLE = _types("""
+    function_definition function_declaration generator_function_declaration function_item method
+    method_definition method_declaration singleton_method constructor_declaration
+    destructor_declaration compact_constructor_declaration secondary_constructor
+    operator_declaration property_declaration init_declaration deinit_declaration
+    macro_definition create_table create_view create_function enum_item enum_specifier
+""")
+#: Definitions whose own definitions are told apart: ``Class.method``.
+HOLDERS = _types("""
+    class_definition class_declaration abstract_class_declaration class class_specifier
+    interface_declaration enum_declaration record_declaration struct_declaration
+    annotation_type_declaration struct_specifier union_specifier namespace_definition
+    namespace_declaration internal_module module impl_item mod_item trait_item struct_item
+    union_item trait_declaration trait_definition object_declaration object_definition
+    companion_object protocol_declaration type_spec type_definition
+""")
+#: Of these, the definitions that are none without a body: ``struct pair *p``, ``namespace N;``.
+BODIED = _types("""
+    class_specifier struct_specifier union_specifier enum_specifier namespace_definition
+    namespace_declaration
+""")
+#: What a name may be given to: ``const f = () => …``.
+VALUES = _types("""
+    arrow_function function_expression generator_function function_definition class
+""")
+#: What stands around one definition and belongs to it.
+WRAPPERS = _types("""
+    decorated_definition export_statement ambient_declaration template_declaration
+    lexical_declaration variable_declaration expression_statement type_declaration statement
+""")
+#: What stands before a definition and belongs to it, where no blank line is between.
+BEFORE = re.compile(r"comment|attribute|annotation|decorator")
+NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
+#: Deeper than this, code was written by no person, and its symbols would help nobody.
+DEPTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition: its lines, and its name inside of those around it, joined by dots."""
+
+    lines: Lines
+    symbol: str
+
+
+def outline(text: str, language: str) -> list[Definition]:
+    """Return the definitions of a source file, those around others first.
+
+    One line in a class is no definition of its own: a signature, a getter. What the grammar does
+    not understand is passed over: a file with a syntax error has the definitions that can be told.
+    """
+    from tree_sitter_language_pack import get_parser
+
+    root = get_parser(language).parse(text.encode()).root_node  # type: ignore[arg-type]
+    found: list[Definition] = []
+    _walk(root, "", -1, found, 0)
+    return found
+
+
+def _walk(node: Node, around: str, row: int, found: list[Definition], depth: int) -> None:
+    """Collect the definitions in a node.
+
+    Args:
+        node: Where to look.
+        around: The symbol of the definition that it is in.
+        row: The row on which that begins. What begins on it too is not told apart by lines.
+        found: Where they go.
+        depth: How deep the node is.
+    """
+    if depth > DEPTH:
+        return
+    for child in node.named_children:
+        name = _name(child)
+        if not name or child.start_point.row == row:
+            _walk(child, around, row, found, depth + 1)
+            continue
+        symbol = f"{around}.{name}" if around else name
+        lines = Lines(_first_row(child), _last_row(child))
+        if around and lines.first == lines.last:
+            continue
+        found.append(Definition(lines, symbol))
+        if child.type in HOLDERS:
+            _walk(child, symbol, child.start_point.row, found, depth + 1)
+
+
+def _name(node: Node) -> str:
+    """Return the name of a definition; empty where the node is none."""
+    if node.type in BODIED and node.child_by_field_name("body") is None:
+        return ""
+    if node.type in WHOLE or node.type in HOLDERS:
+        return _declared_name(node)
+    for left, right in (("name", "value"), ("left", "right"), ("lhs", "rhs")):
+        value = node.child_by_field_name(right)
+        if value is not None and value.type in VALUES:
+            return _plain(node.child_by_field_name(left))
+    return ""
+
+
+def _declared_name(node: Node) -> str:
+    named = node.child_by_field_name("name")
+    if node.type == "impl_item":
+        named = node.child_by_field_name("type")
+    elif named is None:
+        # In C, a name stands inside of what its type is built from: ``int *name(…)``.
+        named = node.child_by_field_name("declarator")
+        while named is not None and (inner := named.child_by_field_name("declarator")) is not None:
+            named = inner
+    if named is None:
+        named = next((child for child in node.named_children if child.type in NAME_NODES), None)
+    receiver = node.child_by_field_name("receiver")
+    if node.type == "method_declaration" and receiver is not None:
+        # Go: ``func (s *Store[T]) Add()`` is a method of Store.
+        owner = re.search(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)?\)$", _text(receiver))
+        return f"{owner[1]}.{_plain(named)}" if owner else _plain(named)
+    return _plain(named) or {"init_declaration": "init", "companion_object": "Companion"}.get(
+        node.type, ""
+    )
+
+
+def _plain(named: Node | None) -> str:
+    """Return a name without arguments of its type, its parts joined by dots."""
+    if named is None:
+        return ""
+    text = re.sub(r"<.*>|\s+", "", _text(named), flags=re.DOTALL).strip("\"'`[]&*")
+    text = re.sub(r"::|:|\\|/", ".", text)
+    return text if len(text) <= 100 else ""
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")
+
+
+def _first_row(node: Node) -> int:
+    """Return the row on which a definition begins, with its comments and decorators."""
+    outer = node
+    while (
+        (parent := outer.parent) is not None
+        and parent.type in WRAPPERS
+        and next(child for child in parent.named_children if child.type == outer.type) == outer
+    ):
+        outer = parent
+    first, sibling = outer.start_point.row, outer.prev_named_sibling
+    while sibling is not None and BEFORE.search(sibling.type) and _last_row(sibling) == first - 1:
+        before = sibling.prev_named_sibling
+        # A comment behind other code is about that.
+        if before is not None and _last_row(before) == sibling.start_point.row:
+            break
+        first, sibling = sibling.start_point.row, before
+    return first
+
+
+def _last_row(node: Node) -> int:
+    # Some comments hold the end of their line, and so end where the next begins.
+    end = node.end_point
+    return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row

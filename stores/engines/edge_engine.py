@@ -1,0 +1,266 @@
+"""Qdrant Edge behind the engine interface: the Rust engine in this process, over a folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import InputError, StoreError
+from casewright.stores.engines.edge_payload import payload
+from casewright.stores.engines.edge_shard import ShardFolder, uuids
+from casewright.stores.engines.engine import NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.folder import usable
+from casewright.stores.engines.upload import Upload, one_by_one
+from casewright.stores.where import edge_filter
+
+if TYPE_CHECKING:
+    from qdrant_edge import EdgeShard
+
+#: Points a page when a whole collection is read; and the most that a search asks for.
+PAGE, LIMIT = 1000, 1 << 31
+
+
+class EdgeEngine:
+    """An engine over a folder: a shard a collection, loaded at its first use.
+
+    A payload is kept as one JSON text, beside tags for what a condition may ask for. Edge itself
+    would take ``True`` in a condition for 1, round large whole numbers, and accept a payload nested
+    so deeply that it cannot be read again.
+
+    Shards are thread-safe; the lock is for loading and closing them, and counting who is in one.
+    """
+
+    def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
+        self._folder = folder
+        self._folder_lock = folder_lock
+        self.writing = threading.RLock()
+        self._lock = threading.Condition()
+        self._users = 0
+        self._shards: dict[str, EdgeShard] = {}
+        self._remembered: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        self._closed = False
+
+    def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
+        """Return the layout kept beside the shard, which is not loaded; see ``Engine``."""
+        kept = self._kept(collection, fresh=fresh)
+        return kept and kept[1]
+
+    def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
+        """Make a shard of one Dot vector; see ``Engine``."""
+        with self._opened():
+            disk = ShardFolder(self._folder, collection)
+            if not disk.path.exists():
+                disk.make(dimension, layout)
+
+    def upsert(
+        self,
+        collection: str,
+        ids: Sequence[str],
+        vectors: NDArray[np.float32],
+        payloads: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Write a batch of points, all or none; see ``Engine``.
+
+        Raises:
+            InputError: An id is no UUID, or a vector is not finite, or of another length than the
+                collection's.
+        """
+        from qdrant_edge import Point as EdgePoint
+        from qdrant_edge import UpdateOperation
+
+        rows = self._usable(collection, vectors, (len(ids),))
+        with self._using(collection, reading=False) as (shard, _):
+            points = [
+                EdgePoint(i, row, payload(p))
+                for i, row, p in zip(uuids(ids), rows, payloads, strict=True)
+            ]
+            shard.update(UpdateOperation.upsert_points(points))
+
+    def uploading(
+        self, collection: str, done: Callable[[int], None]
+    ) -> AbstractContextManager[Upload]:
+        """Write batches one after the other; see ``Engine``."""
+        return one_by_one(self, collection, done)
+
+    def search(
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        exact: bool = True,
+    ) -> list[Point]:
+        """Search exactly by dot product; see ``Engine``.
+
+        Raises:
+            InputError: The vector is not finite, or of another length than the collection's.
+        """
+        from qdrant_edge import Query, QueryRequest, SearchParams
+
+        asked, selected = self._usable(collection, vector, ()).tolist(), edge_filter(where)
+        with self._using(collection) as (shard, disk):
+            request = QueryRequest(
+                query=Query.Nearest(asked),
+                limit=min(limit, LIMIT),
+                filter=selected,
+                params=SearchParams(exact=True),
+                with_payload=True,
+                with_vector=True,
+            )
+            return [
+                disk.point(found, found.score, np.asarray(found.vector, dtype=np.float32))
+                for found in shard.query(request)
+            ]
+
+    def rank(
+        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+    ) -> list[list[Ranked]]:
+        """Search for several vectors in one pass; see ``Engine``."""
+        from qdrant_edge import Query, QueryBatchRequest, QueryRequest, SearchParams
+
+        asked = self._usable(collection, vectors, (len(vectors),)).tolist()
+        selected, exact = edge_filter(where), SearchParams(exact=True)
+        with self._using(collection) as (shard, _):
+            requests = [
+                QueryRequest(
+                    query=Query.Nearest(one), limit=min(limit, LIMIT), filter=selected, params=exact
+                )
+                for one in asked
+            ]
+            answers = shard.query_batch(QueryBatchRequest(requests))
+            return [[(str(found.id), found.score) for found in one] for one in answers]
+
+    def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
+        """Return the points that exist; see ``Engine``."""
+        with self._using(collection) as (shard, disk):
+            found = shard.retrieve(uuids(ids), True, vectors)
+            return [
+                disk.point(one, vector=np.asarray(one.vector, np.float32) if vectors else None)
+                for one in found
+            ]
+
+    def scroll(self, collection: str, where: Where | None) -> list[Point]:
+        """Return every point that matches; see ``Engine``."""
+        from qdrant_edge import ScrollRequest
+
+        points: list[Point] = []
+        offset: Any = None
+        selected = edge_filter(where)
+        with self._using(collection) as (shard, disk):
+            while True:
+                page = ScrollRequest(offset=offset, limit=PAGE, filter=selected, with_payload=True)
+                records, offset = shard.scroll(page)
+                points += [disk.point(record) for record in records]
+                if offset is None:
+                    return points
+
+    def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove points; see ``Engine``."""
+        from qdrant_edge import UpdateOperation
+
+        with self._using(collection, reading=False) as (shard, _):
+            shard.update(UpdateOperation.delete_points(uuids(ids)))
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection, damaged or not; see ``Engine``."""
+        with self._opened():
+            disk = ShardFolder(self._folder, collection)
+            self._remembered.pop(collection, None)
+            if (shard := self._shards.pop(collection, None)) is not None:
+                disk.close(shard)
+            disk.remove()
+
+    def count(self, collection: str, where: Where | None) -> int:
+        """Count points exactly; see ``Engine``."""
+        from qdrant_edge import CountRequest
+
+        selected = edge_filter(where)
+        with self._using(collection) as (shard, _):
+            return shard.count(CountRequest(exact=True, filter=selected))
+
+    def close(self) -> None:
+        """Close the shards, then the folder's lock; see ``Engine``."""
+        with self._lock:
+            self._closed = True
+            # A daemon thread that Python ends, at its exit, inside of Rust takes the process down.
+            self._lock.wait_for(lambda: not self._users)
+            while self._shards:
+                collection, shard = self._shards.popitem()
+                ShardFolder(self._folder, collection).close(shard)
+            self._folder_lock.close()
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        with self._lock, usable(self._folder):
+            if self._closed:
+                raise StoreError(f"The store at {self._folder} is closed. Open it anew.")
+            yield
+
+    def _kept(
+        self, collection: str, *, fresh: bool = False
+    ) -> tuple[int, Mapping[str, Any]] | None:
+        """Return dimension and layout; ``None`` where there is no such collection."""
+        with self._opened():
+            if fresh or collection not in self._remembered:
+                self._remembered.pop(collection, None)
+                disk = ShardFolder(self._folder, collection)
+                if not disk.path.exists():
+                    return None
+                if collection not in self._shards:
+                    disk.check()
+                self._remembered[collection] = disk.remembered()
+            return self._remembered[collection]
+
+    @contextmanager
+    def _using(
+        self, collection: str, *, reading: bool = True
+    ) -> Iterator[tuple[EdgeShard, ShardFolder]]:
+        """Give a collection's shard, loaded where it is not yet, for one call."""
+        disk = ShardFolder(self._folder, collection)
+        with self._opened():
+            if collection not in self._shards:
+                if not disk.path.exists():
+                    raise self._missing(collection)
+                self._shards[collection] = disk.load()
+            shard = self._shards[collection]
+            self._users += 1
+        try:
+            with disk.translated(reading=reading):
+                yield shard, disk
+        except StoreError as error:
+            with self._opened():
+                # Another thread dropped it meanwhile.
+                if self._shards.get(collection) is not shard:
+                    raise self._missing(collection) from error
+            raise
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._lock.notify_all()
+
+    def _usable(
+        self, collection: str, vectors: NDArray[np.float32], leading: tuple[int, ...]
+    ) -> NDArray[np.float32]:
+        """Return vectors as Edge takes them; it accepts NaN, and finds nothing sensible then."""
+        kept = self._kept(collection)
+        if kept is None:
+            raise self._missing(collection)
+        wanted = (*leading, kept[0])
+        if vectors.shape != wanted or not np.isfinite(vectors).all():
+            raise InputError(
+                f"The collection {collection!r} at {self._folder} takes finite vectors of shape "
+                f"{wanted}; given were some of shape {vectors.shape}, of which "
+                f"{int((~np.isfinite(vectors)).sum())} numbers are NaN or infinite. "
+                "Check the encoder."
+            )
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+
+    def _missing(self, collection: str) -> NoCollectionError:
+        return NoCollectionError(f"The store at {self._folder} has no collection {collection!r}.")

@@ -1,0 +1,114 @@
+"""What a store needs of a vector engine, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import StoreError
+from casewright.stores.engines.upload import Upload
+
+#: A metadata field to what a case must have there: a value, one of several, or a range of numbers
+#: as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` keeps those that have none of the value or values.
+Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
+#: The id of a point, and its score.
+Ranked = tuple[str, float]
+
+
+class NoCollectionError(StoreError):
+    """The collection is not there: it was never made, or another store removed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A stored case as the engine knows it: id, payload, and where asked for score and vector."""
+
+    id: str
+    payload: Mapping[str, Any]
+    score: float = 0.0
+    vector: NDArray[np.float32] | None = None
+
+
+class Engine(Protocol):
+    """A vector engine that holds collections of points with one dense vector, compared by Dot.
+
+    Implementations are thread-safe and raise ``StoreError`` and its kinds only;
+    ``NoCollectionError`` from every call that needs a collection which is not there.
+    """
+
+    @property
+    def writing(self) -> AbstractContextManager[Any]:
+        """A lock for whoever writes what depends on what they have read.
+
+        It keeps the threads of this process apart, not the users of a server.
+        """
+
+    def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
+        """Return what ``create`` was given, or ``None`` where there is no such collection.
+
+        It is remembered, so that asking is cheap; ``fresh`` asks the collection itself, which a
+        user of the same server may have made anew.
+        """
+
+    def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
+        """Make an empty collection that remembers its layout; one that exists stays as it is."""
+
+    def upsert(
+        self,
+        collection: str,
+        ids: Sequence[str],
+        vectors: NDArray[np.float32],
+        payloads: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Write n points; returns once they are acknowledged."""
+
+    def uploading(
+        self, collection: str, done: Callable[[int], None]
+    ) -> AbstractContextManager[Upload]:
+        """Return a way to write many batches; they are acknowledged when it is left without error.
+
+        It takes ``writing`` itself; ``done`` is told, in the caller's thread, how many more points
+        are stored.
+        """
+
+    def search(
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        exact: bool = True,
+    ) -> list[Point]:
+        """Return the points of the highest dot product, best first, with vector and payload.
+
+        Without ``exact``, an engine that was told how may search approximately.
+        """
+
+    def rank(
+        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+    ) -> list[list[Ranked]]:
+        """Search for m vectors, array (m, dimension), in one pass, exactly: ids and scores only."""
+
+    def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
+        """Return those of the points that exist, in any order; with their vectors if asked to."""
+
+    def scroll(self, collection: str, where: Where | None) -> list[Point]:
+        """Return all points that match, in any order."""
+
+    def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove points; unknown ids are no error."""
+
+    def drop(self, collection: str) -> None:
+        """Remove a whole collection; an unknown one is no error."""
+
+    def count(self, collection: str, where: Where | None) -> int:
+        """Count the points that match, exactly."""
+
+    def close(self) -> None:
+        """Release files, locks and connections; calling it twice is no error."""

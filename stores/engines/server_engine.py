@@ -1,0 +1,193 @@
+"""A Qdrant server or cluster behind the engine interface."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import InputError, told
+from casewright.stores.engines.engine import Point, Where
+from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
+from casewright.stores.engines.server_calls import ServerCalls
+from casewright.stores.engines.server_options import ServerOptions
+from casewright.stores.engines.server_payload import check_numbers, read_payload, server_payload
+from casewright.stores.engines.shared_lock import SharedLock
+from casewright.stores.engines.upload import Upload, Uploads
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient, models
+
+Answer = TypeVar("Answer")
+
+
+class ServerEngine(QdrantEngine):
+    """An engine over a server's client, which is thread-safe: a slow answer keeps nobody waiting.
+
+    Args:
+        client: Of the server.
+        location: The server's address.
+        calls: How it is called.
+        options: How it is to be used.
+    """
+
+    def __init__(
+        self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
+    ) -> None:
+        super().__init__(client, location)
+        self._calls = calls
+        self._options = options
+        self._lock = nullcontext()
+        self._writing = self._sharing = SharedLock()
+
+    @classmethod
+    def open(
+        cls,
+        location: str,
+        *,
+        api_key: str | None = None,
+        timeout: int = 10,
+        options: ServerOptions | None = None,
+    ) -> ServerEngine:
+        """Open the URL of a server or cluster.
+
+        Args:
+            location: The URL.
+            api_key: For a server that asks for one.
+            timeout: Seconds for one request.
+            options: How the server is to be used.
+
+        Raises:
+            InputError: The options make no client.
+            StoreUnavailableError: The server does not answer.
+        """
+        from qdrant_client import QdrantClient
+
+        options = options or ServerOptions()
+        chosen = {"check_compatibility": False, **options.client}
+        try:
+            client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **chosen)
+        except Exception as error:
+            raise InputError(
+                f"The server options for {location} make no client: {told(error)}."
+            ) from error
+        headers = options.client.get("headers") or {}
+        secrets = [api_key or "", *map(str, headers.values())]
+        calls = ServerCalls(location, retries=options.retries, timeout=timeout, secrets=secrets)
+        engine = cls(client, location, calls, options)
+        try:
+            engine._read(lambda client: client.get_collections())
+        except BaseException:
+            client.close()
+            raise
+        return engine
+
+    def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
+        """Make a collection of one Dot vector, and its payload indexes; see ``Engine``."""
+        super().create(collection, dimension, layout)
+        # Before there are cases: a graph has links for those fields only that had an index first.
+        for path, index in self._options.payload_indexes().items():
+            self._index(collection, path, index)
+
+    def upsert(
+        self,
+        collection: str,
+        ids: Sequence[str],
+        vectors: NDArray[np.float32],
+        payloads: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Write points, in requests of the size that the options name; see ``Engine``."""
+        for start in range(0, len(ids), self._options.upload_batch):
+            part = slice(start, start + self._options.upload_batch)
+            super().upsert(collection, ids[part], vectors[part], payloads[part])
+
+    def uploading(
+        self, collection: str, done: Callable[[int], None]
+    ) -> AbstractContextManager[Upload]:
+        """Write several batches at once; see ``Engine``."""
+
+        def write(
+            ids: Sequence[str],
+            vectors: NDArray[np.float32],
+            payloads: Sequence[Mapping[str, Any]],
+            given_up: threading.Event,
+        ) -> None:
+            with self._sharing.shared():
+                batch = self._batch(ids, vectors, payloads)
+                self._calls.write(
+                    lambda: self._client.upsert(collection, points=batch, wait=True), given_up
+                )
+
+        options = self._options
+        return Uploads(write, parallel=options.parallel, size=options.upload_batch, done=done)
+
+    def search(
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        exact: bool = True,
+    ) -> list[Point]:
+        """Search by dot product; approximately only where the options say how; see ``Engine``."""
+        points = super().search(collection, vector, limit, where, exact=exact)
+        if exact or self._options.search is None:
+            return points
+        # What an index gives as the score of a compressed vector is not the case's.
+        return [
+            replace(point, score=float(point.vector @ vector))
+            for point in points
+            if point.vector is not None
+        ]
+
+    def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
+        """Return the points that exist, asked for by the page; see ``Engine``."""
+        points: list[Point] = []
+        for start in range(0, len(ids), PAGE):
+            points += super().get(collection, ids[start : start + PAGE], vectors=vectors)
+        return points
+
+    def _create(self, collection: str, dimension: int, metadata: dict[str, Any]) -> None:
+        vector = self._options.vector_params(dimension)
+        self._write(
+            lambda client: client.create_collection(
+                collection, vectors_config=vector, metadata=metadata, **self._options.collection
+            )
+        )
+
+    def _index(self, collection: str, path: str, index: Any) -> None:
+        self._write(
+            lambda client: client.create_payload_index(
+                collection, field_name=path, field_schema=index, wait=True
+            )
+        )
+
+    def _stored(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return server_payload(payload)
+
+    def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+        return read_payload(stored)
+
+    def _params(self, *, exact: bool) -> models.SearchParams:
+        """Return how to search; ``exact`` passes over compressed vectors and the graph."""
+        from qdrant_client import models
+
+        if exact or self._options.search is None:
+            return models.SearchParams(exact=True)
+        return self._options.search
+
+    def _filter(self, where: Where | None) -> models.Filter | None:
+        check_numbers(where)
+        return super()._filter(where)
+
+    def _read(self, request: Callable[[QdrantClient], Answer]) -> Answer:
+        return self._calls.read(lambda: request(self._client))
+
+    def _write(self, request: Callable[[QdrantClient], Answer]) -> Answer:
+        return self._calls.write(lambda: request(self._client))

@@ -1,0 +1,1 @@
+"""A case store as a retriever of LangChain or LlamaIndex."""

@@ -1,0 +1,74 @@
+"""A case store as a LangChain retriever, for chains, agents and tools.
+
+``casewright.stores`` does not import this module, so that it starts without LangChain::
+
+    from casewright.stores.retrievers.langchain import CaseRetriever
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import run_in_executor
+from pydantic import ConfigDict, model_validator
+
+from casewright.stores.retrievers.retrieval import Retrieval, case_text, hit_metadata, retrieve
+from casewright.stores.store import CaseStore
+
+
+class CaseRetriever(Retrieval, BaseRetriever):
+    """Retrieves the cases of a store as documents.
+
+    A document has the case's text, its id, and its metadata with ``score``, ``relevance``,
+    ``facet_scores`` and ``case_id`` added; where the case has a field of such a name, its own
+    stays, and the added one goes by ``hit_`` and the name.
+
+    Any setting but the store may be given for one call, and replaces the retriever's own there:
+    ``retriever.invoke("…", k=2, where={"year": 2024})``.
+
+    Attributes:
+        store: What is searched. The other settings are those of ``Retrieval``.
+
+    Raises:
+        InputError: A setting is unknown, or no search could use it.
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    store: CaseStore
+
+    @model_validator(mode="after")
+    def _weights_name_facets(self) -> Self:
+        self.store.schema.weights(self.weights)
+        return self
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **settings: Any
+    ) -> list[Document]:
+        return self._documents(query, settings)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **settings: Any
+    ) -> list[Document]:
+        return await run_in_executor(None, self._documents, query, settings)
+
+    def _documents(self, query: str, settings: dict[str, Any]) -> list[Document]:
+        own = {name: getattr(self, name) for name in Retrieval.model_fields}
+        # LangChain reads this one itself, and passes it on.
+        given = {name: value for name, value in settings.items() if name != "verbose"}
+        asked = Retrieval(**own | given)
+        schema = self.store.schema
+        return [
+            Document(
+                id=hit.case.id,
+                page_content=case_text(hit.case, schema, asked.text),
+                metadata=hit_metadata(hit)[0],
+            )
+            for hit in retrieve(self.store, query, asked)
+        ]
