@@ -38,6 +38,8 @@ class Facet:
         weight: Weight when a search names none, at least 0.
         optional: Those of the components that a problem may lack; a facet over several
             (MCBR-RAG, footnote 6) then embeds what is there.
+        takes_text: A query that is one text stands for its components; ``False`` for facets of
+            another modality, in which such a query has no part.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Facet:
     model: str = ""
     weight: float = 1.0
     optional: tuple[str, ...] = ()
+    takes_text: bool = True
 
     def __post_init__(self) -> None:
         if self.dimension < 1:

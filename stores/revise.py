@@ -39,7 +39,7 @@ def revise(
     Args:
         case: A problem with a solution.
         schema: Says how cases are verified.
-        repair: Makes another attempt; without it there is one.
+        repair: Makes another attempt; without it there is one. Where it fails, that is told.
         attempts: How many attempts there are, the first included.
 
     Raises:
@@ -50,7 +50,12 @@ def revise(
     reasons: list[str] = []
     while reason := verified(case, schema):
         reasons.append(reason)
-        another = repair(case, reason) if repair and len(reasons) < attempts else None
+        another = None
+        if repair and len(reasons) < attempts:
+            try:
+                another = repair(case, reason)
+            except Exception as error:  # noqa: BLE001
+                reasons.append(f"It could not be mended: {told(error)}")
         if another is None:
             return Revised(case, False, tuple(reasons))
         case = another

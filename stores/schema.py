@@ -139,8 +139,9 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem in which every component that a facet reads is this text."""
-        return {name: text for facet in self.facets for name in facet.components}
+        """Return a problem in which every component that a facet takes text for is this text."""
+        facets = [facet for facet in self.facets if facet.takes_text]
+        return {name: text for facet in facets for name in facet.components}
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> NDArray[Any]:
         """Embed problems as concatenated unit vectors, array (n, sum of dimensions)."""

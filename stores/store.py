@@ -18,6 +18,7 @@ from casewright.stores.approximate import quality_leads
 from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
 from casewright.stores.changes import Change, changed
+from casewright.stores.embedding import embedded
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.engines.server_options import ServerOptions
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Cases that are encoded together and written together.
 BATCH = 256
-#: Candidates of a selection at first, and the most that a proof may ask for.
+#: Fewest candidates of a selection at first, and the most that a proof may ask for.
 CANDIDATES, MOST = 20, 1000
 
 
@@ -142,7 +143,8 @@ class CaseStore:
             StoreUnavailableError: The server does not answer, or refuses, after what retries the
                 options allow; it says how much is stored.
         """
-        complete = [self._completed(case) for case in cases]
+        named: set[str] = set()
+        complete = [self._completed(case, named) for case in cases]
         self._check_free(complete)
         scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
@@ -153,12 +155,19 @@ class CaseStore:
         ):
             for start in range(0, len(complete), BATCH):
                 given = complete[start : start + BATCH]
-                batch, facets = self._embedded(given, on_error)
+                batch, facets = embedded(self.schema, given, on_error, len(written))
                 # Not before there is a case to write: where none can be, no collection is made.
                 if batch:
                     # Another store may have made the collection anew since the last batch.
                     scale = self._scale(fresh=scale is None) or self._create(complete)
-                    upload(*_stored(batch, facets, scale))
+                    if self.tenant is None or named.isdisjoint(case.id for case in batch):
+                        upload(*_stored(batch, facets, scale))
+                    else:
+                        # Another tenant's thread may have taken an id since it was free.
+                        with self.engine.writing:
+                            self._check_free(batch)
+                            self._write(batch, facets, scale)
+                        advance(len(batch))
                 written += [case.id for case in batch]
                 advance(len(given) - len(batch))
         return written
@@ -217,7 +226,7 @@ class CaseStore:
         lambda_b: float = 1.0,
         weights: Mapping[str, float] | None = None,
         where: Where | None = None,
-        candidates: int = CANDIDATES,
+        candidates: int | None = None,
         most: int = MOST,
     ) -> Selection:
         """Pick k cases, each relevant and unlike those before it (RAGSys, Algorithm 1).
@@ -233,7 +242,9 @@ class CaseStore:
             lambda_b: Share of the similarity in the relevance; the rest is the quality's.
             weights: See ``search``; redundancy is weighted alike.
             where: See ``search``.
-            candidates: How many cases to start from; twice ``k`` where that is more.
+            candidates: How many cases to start from; twice ``k`` where that is more. ``None`` is
+                four times ``k``, at least 20: with a ``lambda_d`` of 0.75 the proof seldom asks for
+                more.
             most: How many cases may become candidates; the proof is given up before there would
                 be more. No more than ``candidates`` proves, and fetches nothing.
 
@@ -241,7 +252,8 @@ class CaseStore:
             InputError: An unusable query, weight, condition, number or share.
         """
         check_selection(k, lambda_d)
-        check_counts(0, candidates=candidates, most=most)
+        first = max(CANDIDATES, 4 * k) if candidates is None else candidates
+        check_counts(0, candidates=first, most=most)
         asked = self._asked(query, weights, lambda_b, where)
         if asked is None or k == 0:
             return Selection((), True, 0, 0)
@@ -251,7 +263,7 @@ class CaseStore:
             lambda_d=lambda_d,
             weights=weights,
             where=where,
-            candidates=candidates,
+            candidates=first,
             most=most,
         )
 
@@ -383,7 +395,7 @@ class CaseStore:
         # Where another store was first, its scale counts.
         return self._scale() or fitted
 
-    def _completed(self, case: Case) -> Case:
+    def _completed(self, case: Case, named: set[str] | None = None) -> Case:
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -401,6 +413,8 @@ class CaseStore:
         )
         made = Case.from_json("", json_plain(measured.to_json(), name))
         chosen = canonical_id(case.id) or case_id(made, name)
+        if case.id and named is not None:
+            named.add(chosen)
         return replace(made, id=chosen, created=made.created or now())
 
     def _check_free(self, cases: Sequence[Case]) -> None:
@@ -416,31 +430,6 @@ class CaseStore:
                             f"The id {point.id} is not free for the tenant {self.tenant!r}. Leave "
                             "ids empty to have them derived."
                         )
-
-    def _embedded(
-        self, batch: list[Case], on_error: Callable[[Case, FacetError], None] | None
-    ) -> tuple[list[Case], NDArray[np.float32]]:
-        """Embed cases together; where one cannot be, one by one if the others are to go in."""
-        try:
-            return batch, self.schema.vectors([case.problem for case in batch])
-        except FacetError as error:
-            if on_error is None:
-                raise FacetError(
-                    f"The case {batch[error.row].id} cannot be added: {error} Batches of {BATCH} "
-                    "before it are stored. Mend it, leave it out, or pass on_error= to go on "
-                    "without such cases.",
-                    error.facet,
-                    error.row,
-                ) from error
-        kept, rows = [], [np.zeros((0, self.schema.dimension - 1), dtype=np.float32)]
-        for case in batch:
-            try:
-                rows.append(self.schema.vectors([case.problem]))
-            except FacetError as error:
-                on_error(case, error)
-            else:
-                kept.append(case)
-        return kept, np.concatenate(rows)
 
     def _write(
         self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale

@@ -62,7 +62,15 @@ def described(problem: Components) -> str:
 
 def histogram_facet(weight: float = 1.0) -> Facet:
     return Facet(
-        "picture", ("picture",), 12, histogram, histogram, described, "histogram-4", weight
+        "picture",
+        ("picture",),
+        12,
+        histogram,
+        histogram,
+        described,
+        "histogram-4",
+        weight,
+        takes_text=False,
     )
 
 

@@ -65,8 +65,8 @@ def check_stopped(place: str, way: str, bad: int, count: int = COUNT) -> None:
         told = str(caught.value)
         assert caught.value.facet == "b"
         assert f"The case {number_id(bad)} cannot be added: Facet 'b' " in told
-        assert f"Batches of {BATCH} before it are stored" in told
         stored = bad // BATCH * BATCH
+        assert f"The {stored} cases of the batches before it are stored" in told
         assert [case.solution for case in store.all()] == list(range(stored))
         assert len(store.search({"a": [1, 2, 3]}, COUNT)) == stored
         # Mended, all of them go in, each once.

@@ -145,3 +145,13 @@ def test_store_of_another_image_encoder_is_refused(folder: Path) -> None:
         store.add(cases())
     with pytest.raises(SchemaMismatchError, match="histogram-4"):
         CaseStore(schema("trained module"), folder)
+
+
+def test_query_that_is_one_text_has_no_part_in_the_image_facet(place: str) -> None:
+    with CaseStore(schema(), place) as store:
+        store.add(cases())
+        hits = store.search("a green thing", 2)
+        assert {hit.case.solution for hit in hits} == {"green told", "green unseen"}
+        assert [hit.facet_scores["picture"] for hit in hits] == [0, 0]
+        (found, *_) = store.as_retriever(k=1).invoke("a green thing")
+        assert found.id in {hit.case.id for hit in hits}

@@ -191,3 +191,13 @@ def test_threads_that_retain_one_case_or_its_like_keep_one(place: str, write: st
         assert outcomes.count("added") == 1
         assert all(rest(outcome) for outcome in outcomes if outcome != "added")
         assert [case.id for case in store.all()] == list({one.id for one in told})
+
+
+def test_repair_that_fails_leaves_the_case_unmended_and_says_why() -> None:
+    def repair(case: Case, reason: str) -> Case:
+        raise TimeoutError("no answer")
+
+    schema = note_schema(verify=lambda case: "it is wrong")
+    told = revise(note("how tall", "12 m"), schema, repair, attempts=3)
+    assert not told.passed
+    assert told.reasons == ("it is wrong", "It could not be mended: TimeoutError: no answer")

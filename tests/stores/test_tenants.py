@@ -1,13 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreError
-from casewright.stores import Case, CaseStore, Change
+from casewright.stores import Case, CaseSchema, CaseStore, Change, text_facet
 from tests.stores.helpers import note, note_schema, number_id
+from tests.support.encoders import HashingEncoder
 
 
 @pytest.fixture
@@ -200,3 +205,32 @@ def test_tenant_may_have_any_name(store: CaseStore) -> None:
         with store.for_tenant(name) as bound:
             assert solutions(bound) == [name]
             assert bound.select("q", 3).hits[0].case.solution == name
+
+
+def test_two_tenants_that_take_one_id_at_the_same_moment_do_not_write_over_each_other(
+    place: str,
+) -> None:
+    meet = threading.Barrier(2)
+
+    class Meeting(HashingEncoder):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if "taken" in texts:
+                meet.wait(20)
+            return super().embed(texts)
+
+    schema = CaseSchema("notes", (text_facet("question", Meeting()),))
+    with CaseStore(schema, place) as store:
+        store.add([note("first")])
+
+        def add(tenant: str) -> bool:
+            with store.for_tenant(tenant) as bound:
+                try:
+                    return bool(bound.add([note("taken", tenant, id=number_id(1))]))
+                except InputError:
+                    return False
+
+        with ThreadPoolExecutor(2) as pool:
+            told = dict(zip(("acme", "zeta"), pool.map(add, ("acme", "zeta")), strict=True))
+        assert sorted(told.values()) == [False, True]
+        (kept,) = store.get(number_id(1))
+        assert told[kept.solution]
