@@ -35,7 +35,7 @@ demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first
 	done
 
 test: $(VENV)/.test lint types ## Lint, check types and run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.test ## Check style and formatting
 	$(BIN)/ruff check .

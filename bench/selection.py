@@ -36,6 +36,13 @@ def measure_selection(
         repeats: How often each selection is timed; LangChain's, which is slow, once.
         seed: Of the candidates.
     """
+    from casewright.domains import find_domain
+
+    if not find_domain(domain_name).measuring_queries():
+        raise InputError(
+            f"Domain {domain_name!r} has no queries for measuring only, which are asked here. "
+            "Take --domain shopping."
+        )
     rows, figures = [], {}
     with progress_bar("Timing selections", len(sizes) * len(LAMBDAS), show=None) as advance:
         for count, k in sizes:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from errno import ENOTDIR
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -60,15 +61,18 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Make the folder that a reader is to be written to, before what takes long.
+    """Look whether a reader can be written to a folder, before what takes long; make nothing.
 
     Raises:
-        InputError: It cannot be made or written to.
+        InputError: It is a file, or cannot be made or written to.
     """
+    there = next(
+        place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
+    )
+    if not there.is_dir():
+        raise _unwritable(folder, NotADirectoryError(ENOTDIR, f"{there} is a file"))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # A file that is never there for longer than it takes to make it.
-        with TemporaryFile(dir=folder):
+        with TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise _unwritable(folder, error) from error

@@ -22,7 +22,23 @@ ContextText = Annotated[
     str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Plot = Annotated[Path | None, typer.Option(help="Also draw the result into this PNG or SVG file.")]
+
+
+def _drawable(file: Path | None) -> Path | None:
+    """Refuse a place that cannot be drawn to before what takes long."""
+    from casewright.errors import InputError
+
+    if file is not None and (file.suffix.lower() not in (".png", ".svg", ".pdf")):
+        raise InputError(f"--plot {file} is no picture's name. End it in .png, .svg or .pdf.")
+    if file is not None and not file.absolute().parent.is_dir():
+        raise InputError(f"--plot {file} cannot be written: its folder is not there.")
+    return file
+
+
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="Also draw the result into this PNG or SVG file.", callback=_drawable),
+]
 EncoderName = Annotated[
     str | None,
     typer.Option(

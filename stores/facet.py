@@ -54,10 +54,15 @@ class Facet:
     takes_text: bool = True
 
     def __post_init__(self) -> None:
-        if self.dimension < 1:
+        if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InputError(
                 f"Facet {self.name!r} has dimension {self.dimension}. Give the length of what it "
                 "embeds as, at least 1."
+            )
+        if unknown := sorted(set(self.optional) - set(self.components)):
+            raise InputError(
+                f"Facet {self.name!r} has optional {unknown}, which it does not read. It reads "
+                f"{list(self.components)}."
             )
         if not self.components or set(self.components) <= set(self.optional):
             raise InputError(
@@ -152,6 +157,11 @@ def text_facet(
         cue: Text put before a query in place of the encoder's own.
         describe: Another text form of the components than the joined one.
     """
+    if isinstance(components, str):
+        raise InputError(
+            f"text_facet {name!r} was given components={components!r}. Give a list of names: "
+            f"[{components!r}]."
+        )
     read = tuple(components) or (name,)
     before = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed

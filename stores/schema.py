@@ -139,9 +139,31 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem in which every component that a facet takes text for is this text."""
-        facets = [facet for facet in self.facets if facet.takes_text]
-        return {name: text for facet in facets for name in facet.components}
+        """Return a problem in which every component that facets take text for is this text.
+
+        One that any facet reads as something else than text is left out.
+        """
+        texts = {name for facet in self.facets if facet.takes_text for name in facet.components}
+        others = {name for f in self.facets if not f.takes_text for name in f.components}
+        return dict.fromkeys(sorted(texts - others), text)
+
+    def check_query(
+        self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float
+    ) -> None:
+        """Look whether cases can be compared with a problem.
+
+        Raises:
+            InputError: The weights cannot be used, or none of the facets that they weigh can read
+                the problem, where similarity counts at all.
+        """
+        shares = self.weights(weights)
+        weighed = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
+        if lambda_b and not any(facet.reads(problem) for facet in weighed):
+            needed = {facet.name: list(facet.components) for facet in weighed}
+            raise InputError(
+                f"A search of {self.name!r} was asked for {dict(problem)!r:.200}, of which no "
+                f"facet that is weighed can read enough. They read: {needed}."
+            )
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> NDArray[Any]:
         """Embed problems as concatenated unit vectors, array (n, sum of dimensions)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,7 @@ def select(
 def check_selection(k: int, lambda_d: float) -> None:
     """Raise ``InputError`` for settings that nothing can be selected by."""
     check_counts(0, k=k)
-    if not 0 <= lambda_d <= 1:
-        raise InputError(f"lambda_d={lambda_d}: the share of the relevance is from 0 to 1.")
+    check_share(lambda_d=lambda_d)
 
 
 def check_counts(least: int, **counts: Any) -> None:
@@ -98,3 +97,10 @@ def check_counts(least: int, **counts: Any) -> None:
         # NumPy's whole numbers are integral ones too.
         if not isinstance(count, Integral) or count < least:
             raise InputError(f"{name}={count!r}: give a whole number, at least {least}.")
+
+
+def check_share(**shares: Any) -> None:
+    """Raise ``InputError`` for what is no number from 0 to 1."""
+    for name, share in shares.items():
+        if not isinstance(share, Real) or not 0 <= float(share) <= 1:
+            raise InputError(f"{name}={share!r}: the share of the relevance is from 0 to 1.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from casewright.errors import InputError
-from casewright.stores.case import Case
+from casewright.stores.case import Case, canonical_id
 from casewright.stores.engines.engine import Where
 from casewright.stores.store import CaseStore
 
@@ -67,6 +67,10 @@ class PrimerSelector:
 
     ids: Sequence[str]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.ids, str):
+            raise InputError(f"A primer was given the ids {self.ids!r}. Give a list of ids.")
+
     def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
         """Return the first k of the primer's cases, whatever is asked.
 
@@ -77,7 +81,7 @@ class PrimerSelector:
         found = store.get(wanted)
         if len(found) < len(wanted):
             known = {case.id for case in found}
-            missing = next(id_ for id_ in wanted if id_.lower() not in known)
+            missing = next(id_ for id_ in wanted if canonical_id(id_) not in known)
             raise InputError(
                 f"The primer's case {missing} is not in the store {store.schema.name!r}. Give the "
                 "ids of cases that it has."

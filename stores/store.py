@@ -30,7 +30,7 @@ from casewright.stores.progress import progress_bar
 from casewright.stores.quality import QualityScale, in_range
 from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
-from casewright.stores.select import Selection, check_counts, check_selection
+from casewright.stores.select import Selection, check_counts, check_selection, check_share
 from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
 
@@ -143,6 +143,8 @@ class CaseStore:
             StoreUnavailableError: The server does not answer, or refuses, after what retries the
                 options allow; it says how much is stored.
         """
+        if isinstance(cases, Case):
+            raise InputError("add() was given one case. Give a list of them: add([case]).")
         named: set[str] = set()
         complete = [self._completed(case, named) for case in cases]
         self._check_free(complete)
@@ -277,8 +279,13 @@ class CaseStore:
         """Keep a solved case, once: Revise by the schema's ``verify``, then write where it is new.
 
         The id follows from tenant, schema, problem and solution, so that retaining a case twice
-        writes it once. A near-duplicate has a near problem and the same solution, and is sought
+        writes it once; where quality or result are new they are taken over, and the rest stays. A
+        near-duplicate has a near problem and the same solution, and is sought
         among cases of the same tenant only. Threads of this process retain one after the other.
+
+        Raises:
+            InputError: The case cannot be stored, or has an id of its own that is another case's.
+            FacetError: It cannot be embedded.
         """
         complete = self._completed(case)
         if reason := verified(complete, self.schema):
@@ -286,9 +293,14 @@ class CaseStore:
         facets = self.schema.vectors([complete.problem])
         with self.engine.writing:
             if known := self.get(complete.id):
+                if not same_json(_solved(known[0]), _solved(complete)):
+                    raise InputError(
+                        f"The id {complete.id} is of another case. Leave ids empty to have them "
+                        "derived, or delete that case first."
+                    )
                 if same_json(_measured(known[0]), _measured(complete)):
                     return Retained(complete.id, "unchanged")
-                kept = replace(complete, created=known[0].created)
+                kept = replace(complete, created=known[0].created, metadata=known[0].metadata)
                 self._write([kept], facets, self._scale(fresh=True) or self._create([kept]))
                 return Retained(complete.id, "updated")
             self._check_free([complete])
@@ -449,20 +461,25 @@ class CaseStore:
         where: Where | None,
     ) -> Asked | None:
         """Embed and weigh a query; ``None`` where there is nothing to search."""
-        if not 0 <= lambda_b <= 1:
-            raise InputError(f"lambda_b={lambda_b}: the share of the relevance is from 0 to 1.")
+        check_share(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
             raise InputError(
                 f"A search was asked for {query!r:.200}. Give a problem's components, or a text."
             )
         check_where(within(where, self.tenant))
         problem = self.schema.query(query) if isinstance(query, str) else query
-        self.schema.weights(weights)
+        self.schema.check_query(problem, weights, lambda_b)
         scale = self._scale()
         if scale is None:
             return None
         units = self.schema.vectors([problem], query=True)[0]
         return Asked.of(self.schema, units, weights, lambda_b, scale)
+
+
+def _solved(case: Case) -> tuple[Any, ...]:
+    """Return what a case's id follows from, but for whose it is."""
+    plain = case.to_json()
+    return plain["problem"], plain["solution"]
 
 
 def _measured(case: Case) -> tuple[Any, ...]:

@@ -19,6 +19,8 @@ RANGE = ("gte", "gt", "lte", "lt")
 
 def check_where(where: Where | None) -> None:
     """Raise ``InputError`` for a condition that no engine could answer."""
+    if not isinstance(where or {}, Mapping):
+        raise InputError(f"where is {where!r:.200}. Give a mapping of metadata fields to values.")
     for name, value in (where or {}).items():
         if not isinstance(name, str) or not name or '"' in name:
             raise InputError(

@@ -14,6 +14,26 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("CASEWRIGHT_HOME", str(Path(__file__).parents[1] / ".casewright"))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Tests run beside each other: torch with a thread a core in each of them would be far slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+#: Rooms whose tests share what takes long, which one process makes once: a home with built stores,
+#: a trained reader, the shop's stores.
+SHARING = {
+    "bench": "home",
+    "serve": "home",
+    "finetune": "reader",
+    "planner": "reader",
+    "domains": "shop",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together, where tests run in several processes, those that share what takes long."""
+    root = Path(__file__).parent
+    for item in items:
+        room, *_ = item.path.relative_to(root).parts
+        item.add_marker(pytest.mark.xdist_group(SHARING.get(room, str(item.path))))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
@@ -105,13 +105,17 @@ def document_cases(
     return cases
 
 
-def place(case: Case) -> str:
+def place(case: Case, names: Mapping[str, str]) -> str:
     """Say where a chunk stands: its file, lines or page, and the symbol or headings there.
 
-    The file is named from its root's own name on, since several roots may be in one store.
+    Args:
+        case: The chunk.
+        names: Root to what its files are named from on, as several may be in one store; see
+            ``roots.root_names``. A root that is not in it is named in full.
     """
     known = case.metadata
-    root = PurePosixPath(known.get("root", "")).name
+    root = str(known.get("root", ""))
+    root = names.get(root, root)
     told = str(PurePosixPath(root, known.get("source", case.id)))
     if "page" in known:
         told += f", page {known['page']}"

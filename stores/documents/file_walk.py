@@ -62,8 +62,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
     Raises:
         InputError: A pattern is empty.
     """
-    if not all(pattern.strip("/") for pattern in (*include, *exclude)):
-        raise InputError("A pattern of files is empty. Give one such as '*.md' or docs/api.")
+    check_patterns((*include, *exclude))
     found = Walk()
     folders = [root]
     while folders:
@@ -83,7 +82,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 continue
             if matches(source, exclude):
                 continue
-            wanted = not include or matches(source, include)
+            wanted = chosen(source, include)
             if entry.is_symlink():
                 if wanted:
                     _link(Path(entry.path), source, root, found)
@@ -96,6 +95,19 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
         listed.sort()
     found.files.sort(key=lambda file: file.source)
     return found
+
+
+def check_patterns(patterns: Sequence[str]) -> None:
+    """Raise ``InputError`` for a pattern that is empty."""
+    if not all(pattern.strip("/") for pattern in patterns):
+        raise InputError("A pattern of files is empty. Give one such as '*.md' or docs/api.")
+
+
+def chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
+    """Say whether patterns choose a file: it matches one to include, or there is none, and none
+    to exclude.
+    """
+    return (not include or matches(source, include)) and not matches(source, exclude)
 
 
 def matches(source: str, patterns: Sequence[str]) -> bool:

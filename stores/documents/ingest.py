@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,15 @@ from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
 from casewright.stores.changes import Change
 from casewright.stores.documents.cases import digest, document_cases
-from casewright.stores.documents.file_walk import Found, Walk, is_unicode, walk
+from casewright.stores.documents.file_walk import (
+    Found,
+    Walk,
+    check_patterns,
+    chosen,
+    is_unicode,
+    matches,
+    walk,
+)
 from casewright.stores.documents.kinds import DATA_BYTES, MADE, Kind, kind_of
 from casewright.stores.documents.reader import is_text, read_document
 from casewright.stores.documents.splitter import split
@@ -47,8 +55,9 @@ class IngestReport:
         added: Encoded and written.
         updated: Kept, with a new place in a file that changed; not encoded again.
         unchanged: Of files that did not change; not read again.
-        removed: Of files or passages that are no longer there.
-        files: How many files the store now has cases of.
+        removed: Of files or passages that are no longer there; of no file that the patterns of the
+            run leave out.
+        files: How many of the files that were looked at the store now has cases of.
         failed: Files and folders that could not be read, each with the reason. What the store had
             of them, it still has.
         skipped: Files that are no documents or have no text, each with the reason.
@@ -78,7 +87,9 @@ def ingest(
     """Make cases of the documents below a folder, or of one file; see ``document_schema``.
 
     What the store has of the same root, and is not there any more, is removed; other roots are left
-    alone. One file by itself has its folder as root, and nothing else of that is looked at.
+    alone. With patterns, only files that they choose are looked at, and what the store has of the
+    others stays as it is, there or gone. One file by itself has its folder as root, and nothing
+    else of that is looked at. ``remove_root`` forgets a root.
 
     Args:
         store: Where the cases go.
@@ -92,7 +103,8 @@ def ingest(
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
-        InputError: ``path`` is not there, or a pattern is empty.
+        InputError: ``path`` is not there; or a pattern is empty, or one to include matches no file,
+            neither there nor in the store. Nothing is written then.
         DependencyError: The packages that read documents are not installed.
         StoreError: The store cannot be read or written to.
     """
@@ -102,7 +114,12 @@ def ingest(
     folder = there if there.is_dir() else there.parent
     run = _Run(store, root or folder.as_posix(), dry_run, found)
     sources = None if there.is_dir() else {there.name}
-    known = _known(store, run.root, sources)
+    known = {
+        source: cases
+        for source, cases in _known(store, run.root, sources).items()
+        if chosen(source, include, exclude)
+    }
+    _check_matched(include, found, known)
     show = sys.stderr.isatty() if progress is None else progress
     with progress_bar("Ingesting files", len(found.files), show=show) as advance:
         for file in found.files:
@@ -263,7 +280,24 @@ def _resolved(path: str | Path) -> Path:
 def _found(there: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
     if there.is_dir():
         return walk(there, include, exclude)
+    check_patterns((*include, *exclude))
+    if not chosen(there.name, include, exclude):
+        return Walk()
     return Walk([Found(there, there.name, there.stat().st_size)])
+
+
+def _check_matched(include: Sequence[str], found: Walk, known: Collection[str]) -> None:
+    # What could not be looked into may hold what a pattern is for; the report says so.
+    if found.failed:
+        return
+    seen = [*known, *(file.source for file in found.files), *(name for name, _ in found.skipped)]
+    for pattern in include:
+        if not any(matches(source, [pattern]) for source in seen):
+            raise InputError(
+                f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
+                "Patterns are of paths from the folder on, such as '*.md' or docs/api; hidden "
+                "files and what is excluded are not looked at."
+            )
 
 
 def _known(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Mark]]:

@@ -51,6 +51,8 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
         InputError: ``source`` is none of these.
     """
     if isinstance(source, str):
+        if not source.strip():
+            raise InputError("An encoder's name is empty. Give a sentence-transformers name.")
         return SentenceTransformersEncoder(source)
     if not isinstance(source, type):
         if isinstance(source, Encoder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,6 +128,10 @@ def _resolved(location: str | Path) -> str:
             'The location of a case store is empty. Give ":memory:", a folder, or a server\'s URL.'
         )
     if "://" not in text:
+        if re.fullmatch(r"[\w.-]+:\d{2,5}/?", text):
+            raise InputError(
+                f"{text} is a host and a port, and no folder. For a server give http://{text}."
+            )
         try:
             return str(Path(text).expanduser().resolve())
         # An unknown user's home, a NUL, a ring of links.

@@ -58,7 +58,9 @@ def test_store_works_on_an_adapted_encoder(tmp_path: Path) -> None:
     assert hits[0].facet_scores["question"] == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("source", [object(), 3, None, ["a"]], ids=str)
+@pytest.mark.parametrize(
+    "source", [object(), 3, None, ["a"]], ids=["object", "number", "none", "list"]
+)
 def test_what_is_no_encoder_is_refused_by_its_type(source: Any) -> None:
     with pytest.raises(InputError, match=type(source).__name__):
         as_encoder(source)

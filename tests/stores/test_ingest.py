@@ -182,13 +182,67 @@ def test_passage_that_is_there_twice_is_two_cases(store: CaseStore, tmp_path: Pa
     assert (report.added, report.updated, report.removed, store.count()) == (0, 1, 1, 1)
 
 
-def test_file_that_is_excluded_now_is_removed(store: CaseStore, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("include", "exclude"),
+    [(["*.md", "src"], []), ([], ["guide", "*.yaml"]), (["guide"], ["*.pdf"]), ([], ["*"])],
+)
+def test_stored_file_that_the_patterns_leave_out_stays_as_it_is(
+    store: CaseStore, folder: Path, include: list[str], exclude: list[str]
+) -> None:
     ingest(store, folder)
-    report = ingest(store, folder, exclude=["guide", "*.yaml"])
-    assert sources(store) == ["LICENSE", "notes.txt", "src/walk.py"]
-    assert report.removed > 0
-    ingest(store, folder, include=["*.md", "src"])
-    assert sources(store) == ["guide/setup.md", "src/walk.py"]
+    before = contents(store)
+    report = ingest(store, folder, include=include, exclude=exclude)
+    assert (report.added, report.updated, report.removed) == (0, 0, 0)
+    assert contents(store) == before
+
+
+def test_with_patterns_only_what_they_choose_is_updated_and_removed(
+    store: CaseStore, folder: Path
+) -> None:
+    ingest(store, folder)
+    for name in ("notes.txt", "guide/setup.md", "guide/care.html", "LICENSE"):
+        (folder / name).unlink()
+    write(folder, {"settings.yaml": "colour: red\n", "guide/new.md": "# New\n\nWords.\n"})
+    report = ingest(store, folder, include=["guide", "LICENSE"], exclude=["*.html"])
+    assert sources(store) == [
+        "guide/care.html",
+        "guide/new.md",
+        "guide/report.pdf",
+        "notes.txt",
+        "settings.yaml",
+        "src/walk.py",
+    ]
+    assert (report.files, report.added) == (2, 1)
+    assert chunks_of(store, "settings.yaml")[0]["text"] == "colour: teal"
+
+
+@pytest.mark.parametrize("include", [["zzz*"], ["*.md", "zzz*"], ["guide/*.py"]])
+def test_pattern_that_matches_no_file_is_refused_before_anything_is_written(
+    store: CaseStore, folder: Path, include: list[str]
+) -> None:
+    ingest(store, folder)
+    write(folder, {"guide/setup.md": "# Setup\n\nAnew.\n"})
+    before = contents(store)
+    with pytest.raises(InputError, match="matches none of the files"):
+        ingest(store, folder, include=include)
+    assert contents(store) == before
+
+
+def test_pattern_of_files_that_are_all_gone_removes_them(store: CaseStore, folder: Path) -> None:
+    ingest(store, folder)
+    (folder / "settings.yaml").unlink()
+    assert ingest(store, folder, include=["*.yaml"]).removed == 1
+    assert "settings.yaml" not in sources(store)
+
+
+def test_patterns_hold_for_one_file_too(store: CaseStore, folder: Path) -> None:
+    ingest(store, folder)
+    write(folder, {"notes.txt": "Another kettle.\n"})
+    report = ingest(store, folder / "notes.txt", exclude=["*.txt"])
+    assert (report.files, report.added, report.removed) == (0, 0, 0)
+    with pytest.raises(InputError, match="matches none of the files"):
+        ingest(store, folder / "notes.txt", include=["*.md"])
+    assert chunks_of(store, "notes.txt")[0]["text"] == "The kettle whistles at noon."
 
 
 def test_two_folders_in_one_store_leave_each_other_alone(store: CaseStore, tmp_path: Path) -> None:

@@ -156,3 +156,13 @@ def test_quality_scale_of_a_collection_that_another_store_made_anew_counts(folde
         two.add([note("newest", quality=0.7)])
         scores = [hit.score for hit in two.search("zzz", lambda_b=0.0)]
     assert scores == pytest.approx([0.7, 0.1, 0.1], abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["localhost:6333", "qdrant.example.org:6333", "10.0.0.7:6333/"])
+def test_host_and_port_are_no_folder_and_the_url_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"http://{text}"):
+        CaseStore(note_schema(), text)
+    assert not list(tmp_path.iterdir())

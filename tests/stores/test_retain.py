@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from casewright.errors import InputError
 from casewright.stores import Case, CaseStore
 from tests.stores.helpers import note, note_schema, number_id
 
@@ -116,3 +119,20 @@ def test_tuple_is_the_json_list_that_it_is_stored_as(store: CaseStore) -> None:
 def test_retained_case_has_the_id_that_add_gives_it(store: CaseStore) -> None:
     case = note("how tall is it", "12 m")
     assert [store.retain(case).id] == store.add([case])
+
+
+def test_id_of_another_case_is_refused_and_nothing_is_changed(store: CaseStore) -> None:
+    store.retain(note("how tall", "12 m", id=number_id(1)))
+    for other in (note("how deep", "12 m"), note("how tall", "13 m", quality=0.5)):
+        with pytest.raises(InputError, match="of another case"):
+            store.retain(replace(other, id=number_id(1)))
+    (kept,) = store.all()
+    assert (kept.problem, kept.solution, kept.quality) == ({"question": "how tall"}, "12 m", None)
+
+
+def test_metadata_of_a_case_that_is_updated_stay(store: CaseStore) -> None:
+    case = note("how tall", "12 m", metadata={"provenance": "run 1"})
+    store.retain(case)
+    store.retain(replace(case, metadata={"provenance": "run 2"}, quality=0.5))
+    (kept,) = store.all()
+    assert (kept.metadata, kept.quality) == ({"provenance": "run 1"}, 0.5)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
@@ -39,6 +39,7 @@ def cosine(one: list[int] | None, other: list[int] | None) -> float:
 def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
     first: list[Any], later: list[Any], query: Any, weights: Any, lambda_b: float, span: Any
 ) -> None:
+    assume(lambda_b == 0 or any(query[n] is not None and weights[n] for n in DIMENSIONS))
     low, high = span
     schema = CaseSchema("plain", tuple(vector_facet(*f) for f in DIMENSIONS.items()), span)
     qualities = [None if q is None else low + q * (high - low) for _, q in first + later]
@@ -180,3 +181,20 @@ def test_unusable_search_settings_are_refused_by_name(
     store.add([note("red")])
     with pytest.raises(InputError, match=told):
         store.search("red", **settings_)
+
+
+@pytest.mark.parametrize("query", ["", {}, {"questoin": "red"}, {"question": ""}], ids=str)
+def test_query_that_no_facet_can_read_is_refused_and_says_what_they_read(
+    store: CaseStore, query: Any
+) -> None:
+    store.add([note("red", 1)])
+    for ask in (store.search, store.select):
+        with pytest.raises(InputError, match=r"'question': \['question'\]"):
+            ask(query, 2)
+    # The best cases of all, whatever is asked.
+    assert [hit.case.solution for hit in store.search(query, 2, lambda_b=0.0)] == [1]
+
+
+def test_one_case_that_is_given_as_many_is_refused(store: CaseStore) -> None:
+    with pytest.raises(InputError, match=r"add\(\[case\]\)"):
+        store.add(note("red", 1))  # type: ignore[arg-type]

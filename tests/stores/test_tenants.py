@@ -98,8 +98,8 @@ def test_id_that_another_tenant_gave_is_not_written_over(
     assert (solutions(acme), zeta.count()) == ([1], 0)
     # One's own may be.
     acme.add([note("q", 3, id=number_id(1))])
-    assert acme.retain(note("q", 4, id=number_id(1), quality=0.5)).outcome == "updated"
-    assert solutions(acme) == [4]
+    assert acme.retain(note("q", 3, id=number_id(1), quality=0.5)).outcome == "updated"
+    assert solutions(acme) == [3]
 
 
 def test_case_that_says_it_is_anothers_is_refused(acme: CaseStore) -> None:

@@ -1,0 +1,95 @@
+"""Roots: which a store has, what their files are cited as, and how one is forgotten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores import CaseStore
+from casewright.stores.documents.ingest import ingest
+from casewright.stores.documents.roots import remove_root, root_names, roots_of
+from tests.stores.document_files import contents, document_store, write
+from tests.stores.helpers import note
+
+
+def test_roots_are_those_that_documents_were_ingested_from(place: str, tmp_path: Path) -> None:
+    folders = [write(tmp_path / name, {"a.txt": f"Red {name}."}) for name in ("c", "a", "b")]
+    with document_store(place=place) as store:
+        assert roots_of(store) == []
+        store.add([note("what is red", "an apple")])
+        assert roots_of(store) == []
+        for folder in folders:
+            ingest(store, folder)
+        assert roots_of(store) == sorted(str(folder) for folder in folders)
+
+
+def test_roots_of_another_tenant_are_not_told_and_not_removed(tmp_path: Path) -> None:
+    folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
+    with document_store() as store, store.for_tenant("acme") as acme, store.for_tenant("z") as z:
+        ingest(acme, folder)
+        assert (roots_of(acme), roots_of(z)) == ([str(folder)], [])
+        with pytest.raises(InputError, match="no documents at all"):
+            remove_root(z, folder)
+        assert acme.count() == 1
+
+
+def test_root_is_called_by_its_last_name_unless_another_has_it() -> None:
+    names = root_names(["/a/docs", "/b/docs", "/b/src", "fruit"])
+    assert names == {"/a/docs": "/a/docs", "/b/docs": "/b/docs", "/b/src": "src", "fruit": "fruit"}
+
+
+def test_root_whose_folder_is_gone_is_removed_and_no_other(tmp_path: Path) -> None:
+    here, other = (
+        write(tmp_path / name / "docs", {"a.txt": "Red apples.", "b.txt": "Green pears."})
+        for name in ("here", "other")
+    )
+    with document_store() as store:
+        kept = store.add([note("what is red", "an apple")])
+        ingest(store, other)
+        before = contents(store)
+        ingest(store, here)
+        shutil.rmtree(here)
+        assert remove_root(store, here) == 2
+        assert contents(store) == before
+        assert kept[0] in before
+
+
+def test_root_is_named_by_any_path_that_leads_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "docs", {"a.txt": "Red apples."})
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    with document_store() as store:
+        for name in ("docs", "./docs/", "x/../docs", "link", folder):
+            ingest(store, folder)
+            assert remove_root(store, name) == 1
+
+
+def test_root_that_was_given_a_name_is_removed_by_it(tmp_path: Path) -> None:
+    with document_store() as store:
+        ingest(store, write(tmp_path / "docs", {"a.txt": "Red apples."}), root="fruit")
+        assert remove_root(store, "fruit") == 1
+        assert store.count() == 0
+
+
+@pytest.mark.parametrize("root", ["", "docs/a.txt", "nowhere", "a\0b", "~nobody-here/x", "\udce9"])
+def test_root_that_the_store_does_not_have_is_refused_with_those_it_has(
+    tmp_path: Path, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with document_store() as store:
+        _ingest_many(store, tmp_path, 12)
+        with pytest.raises(InputError, match="nothing was removed") as refused:
+            remove_root(store, root)
+        assert str(refused.value).count(str(tmp_path / "r")) == 10
+        assert "and 2 more" in str(refused.value)
+        assert store.count() == 12
+
+
+def _ingest_many(store: CaseStore, folder: Path, count: int) -> None:
+    for number in range(count):
+        ingest(store, write(folder / f"r{number:02}", {"a.txt": f"Item {number}."}))
