@@ -68,15 +68,18 @@ def open_built(
     key, engine = _acquire(cases, name, anew=anew)
     try:
         built = _mark(mark) == wanted and not anew
+        made: dict[str, Sequence[Case]] = {}
         if not built:
             note(f"Building the {name} stores, once …")
+            # Before anything is removed: making them may fail.
+            made = {part: make() for part, (_, make) in parts.items()}
             mark.unlink(missing_ok=True)
             for schema, _ in parts.values():
                 engine.drop(schema.name)
         stores = {part: _opened(schema, cases, name) for part, (schema, _) in parts.items()}
         if not built:
-            for part, (_, make) in parts.items():
-                stores[part].add(make())
+            for part, cases_of_part in made.items():
+                stores[part].add(cases_of_part)
             mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")
         return stores
     finally:

@@ -127,6 +127,60 @@ def bench_legal(
     report.show(as_json=as_json, plot=plot)
 
 
+@bench.command("legal-pairs")
+def bench_legal_pairs(
+    output: Annotated[
+        Path, typer.Option("--output", help="The file to write: pairs.jsonl beside qa.jsonl.")
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="ALQA's qa.jsonl, its name on Hugging Face, or the word shipped: the domain's "
+            "own cases.",
+            metavar="FILE",
+        ),
+    ] = "shipped",
+    model: Annotated[
+        str | None,
+        typer.Option(help="The chat model that writes, as provider:model.", metavar="NAME"),
+    ] = None,
+    pairs: Annotated[int, typer.Option(min=1, help="At most so many pairs of cases.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draw of the pairs.")] = 0,
+    extractor: Annotated[
+        str,
+        typer.Option(
+            help="Who extracts entities: offline, or a chat model as provider:model.",
+            metavar="NAME",
+        ),
+    ] = "offline",
+    as_json: AsJson = False,
+) -> None:
+    """Have a chat model write the questions of two cases each that bench legal reads.
+
+    A reply that holds no question with its answer is skipped and counted.
+    """
+    from casewright.bench.legal.pair_writing import check_pairs_output, write_pairs
+    from casewright.domains.legal.chat_reading import OFFLINE, check_extractor
+    from casewright.planner import chat_model
+    from casewright.serve.output import print_json, print_table
+
+    if model is None:
+        raise InputError(
+            "Questions are written by a chat model. Give --model provider:model, for example "
+            "openai:gpt-4o-mini."
+        )
+    check_extractor(extractor, "--extractor")
+    check_pairs_output(output, data)
+    writer = chat_model(model)
+    reader = None if extractor == OFFLINE else chat_model(extractor)
+    made = write_pairs(data, output, writer, pairs=pairs, seed=seed, extractor=reader).to_json()
+    if as_json:
+        print_json(made)
+        return
+    skipped = [[f"skipped: {why}", count] for why, count in made.pop("skipped").items()]
+    print_table(["pairs of cases", ""], [*map(list, made.items()), *skipped])
+
+
 @bench.command("stores")
 def bench_stores(
     sizes: Annotated[

@@ -13,10 +13,14 @@ from casewright.serve.options import AsJson, EncoderName
 
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
+    from casewright.stores.store import CaseStore
 
 
 def ingest(
-    path: Annotated[str, typer.Argument(help="A folder of documents, or one document.")],
+    path: Annotated[
+        str,
+        typer.Argument(help="A folder of documents, or one document; with --remove, a folder."),
+    ],
     into: Annotated[
         str | None,
         typer.Option(
@@ -27,12 +31,26 @@ def ingest(
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(help="Only files that match, such as '*.md' or docs/api.", metavar="GLOB"),
+        typer.Option(
+            help="Only files that match, such as '*.md' or docs/api; what is stored of others "
+            "stays as it is.",
+            metavar="GLOB",
+        ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(help="No files or folders that match.", metavar="GLOB"),
+        typer.Option(
+            help="No files or folders that match; what is stored of them stays as it is.",
+            metavar="GLOB",
+        ),
     ] = None,
+    remove: Annotated[
+        bool,
+        typer.Option(
+            "--remove",
+            help="Remove everything that is stored of the folder, which may be gone itself.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and compare, and write nothing.")
     ] = False,
@@ -41,21 +59,32 @@ def ingest(
 ) -> None:
     """Make cases of documents: text, Markdown, HTML, PDF, source code.
 
-    A second run encodes only what changed, and removes what is gone from this folder. Hidden files,
+    A second run encodes only what changed, and removes what is gone from what was looked at: from
+    the folder, or with --include and --exclude from the files that they choose. Hidden files,
     node_modules, __pycache__ and virtual environments are passed over; links are not followed;
     .gitignore is not read. A file that cannot be read is reported, and the rest goes in: the exit
     code is 0 then, and 2 where there were files and none could be read.
     """
     from casewright.domains.documents.store import open_store
+    from casewright.errors import InputError
     from casewright.serve.output import print_json
     from casewright.serve.place import place_of
     from casewright.stores.documents.ingest import ingest as run
     from casewright.stores.encoders.sources import named_encoder
 
+    if remove and (include or exclude or dry_run):
+        raise InputError(
+            "--remove removes all that is stored of a folder. Leave out --include, --exclude and "
+            "--dry-run."
+        )
     location = into or str(place_of("documents", encoder))
     # What is only looked at is not made.
     new = "://" not in location and not Path(location).expanduser().exists()
-    with open_store(":memory:" if dry_run and new else location, named_encoder(encoder)) as store:
+    held = ":memory:" if (dry_run or remove) and new else location
+    with open_store(held, named_encoder(encoder)) as store:
+        if remove:
+            _remove(store, path, location, as_json)
+            return
         try:
             report = run(store, path, include=include or (), exclude=exclude or (), dry_run=dry_run)
         except KeyboardInterrupt:
@@ -70,14 +99,41 @@ def ingest(
         place = {"location": location, "dry_run": dry_run, "cases": cases}
         print_json({**asdict(report), **pairs, **place})
     else:
-        _print(report, location, cases, dry_run)
+        _print(report, path, location, cases, dry_run)
     if report.failed and not report.files:
         # Not raised: with --json its object would stand behind the report on stdout.
         typer.echo("error: None of the files could be read; the report says why.", err=True)
         raise typer.Exit(2)
 
 
-def _print(report: IngestReport, location: str, cases: int, dry_run: bool) -> None:
+def _remove(store: CaseStore, path: str, location: str, as_json: bool) -> None:
+    from casewright.serve.output import print_json
+    from casewright.stores.documents.roots import remove_root
+
+    removed = remove_root(store, path)
+    if as_json:
+        print_json({"removed": removed, "location": location, "cases": store.count()})
+    else:
+        typer.echo(f"Removed {removed} cases of {path}; {location} now has {store.count()}.")
+
+
+def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
+    from casewright.serve.output import print_table
+
+    if not (report.files or report.removed or report.failed):
+        typer.echo(f"There was nothing to ingest in {path}.")
+    else:
+        _print_counts(report, location, cases, dry_run)
+    if report.skipped:
+        reasons = Counter(reason for _, reason in report.skipped)
+        print_table(["skipped, since", "files"], sorted(reasons.items()))
+    if report.failed:
+        print_table(["failed", "since"], report.failed)
+    if report.files and not dry_run:
+        typer.echo('Ask: casewright ask --domain documents "…"')
+
+
+def _print_counts(report: IngestReport, location: str, cases: int, dry_run: bool) -> None:
     from casewright.serve.output import print_table
 
     rows = [
@@ -89,10 +145,3 @@ def _print(report: IngestReport, location: str, cases: int, dry_run: bool) -> No
     ]
     told = "would become" if dry_run else "are"
     print_table(["cases", ""], rows, f"{report.files} files of {report.root} {told} cases")
-    if report.skipped:
-        reasons = Counter(reason for _, reason in report.skipped)
-        print_table(["skipped, since", "files"], sorted(reasons.items()))
-    if report.failed:
-        print_table(["failed", "since"], report.failed)
-    if cases and not dry_run:
-        typer.echo('Ask: casewright ask --domain documents "…"')

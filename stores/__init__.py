@@ -4,6 +4,7 @@ from casewright.stores.case import Binary, Case
 from casewright.stores.changes import Change
 from casewright.stores.documents.cases import document_schema
 from casewright.stores.documents.ingest import IngestReport, ingest
+from casewright.stores.documents.roots import remove_root, roots_of
 from casewright.stores.encoders.cache import CachedEncoder
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.encoders.sources import (
@@ -47,7 +48,9 @@ __all__ = [
     "from_langchain",
     "from_llamaindex",
     "ingest",
+    "remove_root",
     "revise",
+    "roots_of",
     "select",
     "text_facet",
 ]

@@ -28,6 +28,14 @@ SHARING = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the encoder before any test, and any process of tests: it is done once, and told."""
+    if not hasattr(config, "workerinput"):
+        from casewright.stores import default_encoder
+
+        default_encoder().embed(["a text that takes the encoder"])
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together, where tests run in several processes, those that share what takes long."""
     root = Path(__file__).parent

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from casewright.errors import InputError
@@ -75,25 +76,30 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     from casewright.bench.legal.multihop import FILES, read_multihop
     from casewright.bench.legal.pairs import alqa_set, shipped_set
 
+    there: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
-        sets = [shipped_set()]
+        there.append((SHIPPED, shipped_set))
     else:
         if not data.is_dir():
             raise InputError(f"--data {data}: there is no such folder. {_TELL}")
-        sets = []
         for name, file_name in FILES.items():
             for folder in (data, data / "multihop"):
-                if (file := folder / file_name).is_file() and only in (None, name):
-                    sets.append(read_multihop(file, name))
+                if (file := folder / file_name).is_file():
+                    there.append((name, partial(read_multihop, file, name)))
         for folder in (data, data / "alqa"):
-            if (folder / "qa.jsonl").is_file() and only in (None, ALQA):
-                sets.append(alqa_set(folder))
-        if not sets:
-            raise InputError(f"--data {data}: it holds no set{_named(only)}. {_TELL}")
-    chosen = [found for found in sets if only in (None, found.name)]
+            if (folder / "qa.jsonl").is_file():
+                there.append((ALQA, partial(alqa_set, folder)))
+        if not there:
+            raise InputError(
+                f"--data {data}: it holds no set of questions with two parent cases. {_TELL}"
+            )
+    chosen = [read() for name, read in there if only in (None, name)]
     if not chosen:
-        names = ", ".join(found.name for found in sets)
-        raise InputError(f"There is no set {only!r} here. There are: {names}.")
+        raise InputError(
+            f"--data {data or SHIPPED}: it holds no set {only!r}. There are: "
+            f"{', '.join(name for name, _ in there)}. Sets are: "
+            f"{', '.join([*FILES, ALQA, SHIPPED])}."
+        )
     for found in chosen:
         if len(found.questions) < FEWEST:
             raise InputError(
@@ -107,7 +113,3 @@ _TELL = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
     "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
 )
-
-
-def _named(only: str | None) -> str:
-    return f" {only!r}" if only else " of questions with two parent cases"

@@ -60,7 +60,7 @@ def reference_sentence(question: str, answer: str) -> str:
 def _items(file: Path) -> Iterator[tuple[Mapping[str, Any], set[Paragraph], set[Paragraph]]]:
     """Yield each item with its paragraphs and the supporting ones among them."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}.") from error
     for number, line in enumerate(lines, 1):

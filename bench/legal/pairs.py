@@ -72,7 +72,7 @@ def _parents(
 def _records(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield where each question stands, and the question."""
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{file} cannot be read: {error}. It holds the questions, one JSON object a line: "

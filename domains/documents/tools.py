@@ -7,6 +7,7 @@ from typing import Any
 
 from casewright.stores import CaseStore
 from casewright.stores.documents.cases import place
+from casewright.stores.documents.roots import root_names, roots_of
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 
 #: Passages that a search finds.
@@ -18,14 +19,15 @@ NEAR_BEST = 0.6
 
 
 def document_toolbox(documents: CaseStore) -> Toolbox:
-    """Bind the tool to the store."""
+    """Bind the tool to the store, and learn once what its roots are to be called."""
+    names = root_names(roots_of(documents))
 
     def document_search(query: str) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         hits = documents.search(query, PASSAGES)
         best = max((hit.relevance for hit in hits), default=0.0)
         return [
-            {"evidence": str(hit.case.solution), "source": place(hit.case)}
+            {"evidence": str(hit.case.solution), "source": place(hit.case, names)}
             for hit in hits
             if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)
         ]

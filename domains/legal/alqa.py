@@ -44,7 +44,12 @@ class _Record(BaseModel):
     source: _Source
 
 
-def read_alqa(source: str | Path, extractor: Extractor = extract_entities) -> list[Case]:
+def read_alqa(
+    source: str | Path,
+    extractor: Extractor = extract_entities,
+    *,
+    progress: bool | None = None,
+) -> list[Case]:
     """Read ALQA, or another set in its form, as cases ⟨question, support, entities, answer⟩.
 
     The support is the source's text. A case's metadata hold its citation, as ``key`` too, the
@@ -53,14 +58,18 @@ def read_alqa(source: str | Path, extractor: Extractor = extract_entities) -> li
     Args:
         source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
         extractor: Finds the entities of a support.
+        progress: Show a bar on stderr; ``None`` shows it on a terminal for long work.
 
     Raises:
-        InputError: The source cannot be read, or a record has another form; names file and line.
+        InputError: The source cannot be read or holds nothing, or a record has another form;
+            names file and line.
         DependencyError: A name was given, and ``datasets`` is not installed.
     """
     records = list(_records(str(source)))
+    if not records:
+        raise InputError(f"{source} holds no case. ALQA has one JSON object a line.")
     cases = []
-    with progress_bar(f"Reading the cases of {source}", len(records)) as advance:
+    with progress_bar(f"Reading the cases of {source}", len(records), show=progress) as advance:
         for place, record in records:
             cases.append(_case(_checked(record, place), extractor))
             advance(1)
@@ -108,7 +117,7 @@ def _records(source: str) -> Iterator[tuple[str, Any]]:
         return
     path = Path(source)
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path} cannot be read: {error}. Give the path of ALQA's qa.jsonl, or its name on "

@@ -128,3 +128,5 @@ _FORMS: dict[str, Callable[[Case], str]] = {
     "full": partial(_labelled, names=QA_COMPONENTS),
     "qsa": partial(_labelled, names=("question", "support")),
 }
+#: The forms of a case as evidence.
+CONTEXT_FORMS = tuple(sorted(_FORMS))

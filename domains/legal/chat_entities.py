@@ -40,10 +40,12 @@ class Extraction:
     Attributes:
         entities: In the order in which they were named.
         note: What went wrong with the model, and what was done; empty where nothing did.
+        by_model: Whether the model named them, and not the offline extractor in its place.
     """
 
     entities: list[str]
     note: str = ""
+    by_model: bool = True
 
 
 class ChatEntityExtractor:
@@ -101,7 +103,8 @@ class ChatEntityExtractor:
         return Extraction(held[:MOST], note)
 
     def _without(self, text: str, why: str) -> Extraction:
-        return Extraction(list(self._fallback(text)), f"Extracted without the model: {why}.")
+        note = f"Extracted without the model: {why}."
+        return Extraction(list(self._fallback(text)), note, by_model=False)
 
 
 def read_entities(reply: str) -> list[str] | None:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from casewright.domains.legal.alqa import is_dataset, read_alqa
+from casewright.domains.legal.chat_reading import OFFLINE, read_with_chat
+from casewright.domains.legal.settings import ALQA, extractor_name
 from casewright.errors import InputError
+from casewright.planner import chat_model
 from casewright.stores import Case
-
-#: Names another set than the shipped one: the path of ALQA's ``qa.jsonl``, or its name on Hugging
-#: Face.
-SETTING = "CASEWRIGHT_ALQA"
 
 
 def data_file(name: str) -> Traversable:
@@ -33,7 +32,7 @@ def records(name: str) -> list[dict[str, Any]]:
 
 def source() -> str:
     """Return where the cases come from: what the setting names, else the shipped file."""
-    return os.environ.get(SETTING) or str(data_file("cases"))
+    return os.environ.get(ALQA) or str(data_file("cases"))
 
 
 def source_file() -> Path | None:
@@ -48,12 +47,21 @@ def source_file() -> Path | None:
     path = Path(named).expanduser()
     if not path.is_file():
         raise InputError(
-            f"{SETTING} is {named!r}, and there is no such file. Set it to the path of ALQA's "
+            f"{ALQA} is {named!r}, and there is no such file. Set it to the path of ALQA's "
             "qa.jsonl, or to its name on Hugging Face, or unset it for the cases that ship."
         )
     return path
 
 
 def legal_cases() -> list[Case]:
-    """Read the cases."""
-    return read_alqa(source_file() or source())
+    """Read the cases, their entities extracted by whom the setting names.
+
+    Raises:
+        InputError: The source or a setting cannot be used.
+        DependencyError: A package that one of them needs is not installed.
+        CasewrightError: The chat model that is to extract entities does not answer.
+    """
+    place, extractor = source_file() or source(), extractor_name()
+    if extractor == OFFLINE:
+        return read_alqa(place)
+    return read_with_chat(place, chat_model(extractor))

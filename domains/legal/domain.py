@@ -4,6 +4,11 @@ The cases that ship with the package are written for it: courts and statutes of 
 jurisdiction, Ardmore, in the form of ALQA (Open Australian Legal QA). Whoever has ALQA sets
 ``CASEWRIGHT_ALQA`` to the path of its ``qa.jsonl``, or to its name on Hugging Face
 (``isaacus/open-australian-legal-qa``); the stores are then built from it.
+
+``CASEWRIGHT_LEGAL_CONTEXT`` is the form of a case as evidence: ``support`` (the default), ``full``
+or ``qsa``; see ``context_text``. ``CASEWRIGHT_LEGAL_EXTRACTOR`` names who extracts the cases'
+entities: ``offline`` (the default), or a chat model as ``provider:model``, which is asked once a
+case when the stores are built. They are built anew when it changes.
 """
 
 from __future__ import annotations
@@ -14,7 +19,9 @@ from pathlib import Path
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, OpenDomain
 from casewright.domains.legal.cases import qa_schema
+from casewright.domains.legal.chat_reading import OFFLINE
 from casewright.domains.legal.data import data_file, legal_cases, records, source, source_file
+from casewright.domains.legal.settings import context_form, extractor_name
 from casewright.domains.legal.tools import legal_toolbox
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.plan_cases import plan_case
@@ -30,25 +37,34 @@ MAKERS = (
     "entity_tokens.py",
     "entity_words.py",
 )
+#: And what does so where a chat model extracts entities.
+CHAT_MAKERS = ("chat_entities.py", "chat_reading.py")
 
 
 def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
     """Open the legal stores in a folder, building them where needed.
 
     Raises:
-        InputError: ``CASEWRIGHT_ALQA`` names what is not there, or is not in ALQA's form.
-        DependencyError: It names a set on Hugging Face, and ``datasets`` is not installed.
+        InputError: ``CASEWRIGHT_ALQA`` names what is not there, or is not in ALQA's form; another
+            setting has no such value.
+        DependencyError: A setting names a set on Hugging Face or a chat model, and a package for it
+            is not installed.
+        CasewrightError: The chat model that is to extract entities does not answer.
     """
+    extractor = extractor_name()
     parts = {
-        "legal": (qa_schema(encoder), legal_cases),
+        "legal": (qa_schema(encoder, context=context_form()), legal_cases),
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
     file = source_file()
-    makers = (files("casewright.domains.legal") / name for name in MAKERS)
+    names = MAKERS if extractor == OFFLINE else (*MAKERS, *CHAT_MAKERS)
+    makers = (files("casewright.domains.legal") / name for name in names)
     made_of = [*makers, data_file("queries"), *([file] if file else [])]
     wanted = digest(made_of, [schema for schema, _ in parts.values()])
     if file is None:
         wanted += f" {source()}"
+    if extractor != OFFLINE:
+        wanted += f" {extractor}"
     stores = open_built(folder, "legal", wanted, parts, anew=anew)
     return OpenDomain(legal_toolbox(stores["legal"]), stores["plans"], stores)
 

@@ -69,6 +69,23 @@ def test_passage_is_found_with_its_file_and_its_place_there(
     assert all(set(row) == {"evidence", "source"} for row in rows)
 
 
+def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:
+    with open_store(tmp_path / "store", default_encoder()) as store:
+        for name, text in (("a/docs", "Tea is at four."), ("b/docs", "Tea is at five.")):
+            ingest(store, write(tmp_path / name, {"x.md": text}))
+        ingest(store, write(tmp_path / "c" / "notes", {"x.md": "Tea is at six."}))
+    domain = DOMAIN.open(tmp_path / "store", default_encoder(), False)
+    try:
+        rows = call(domain, "document_search", "When is tea?")
+    finally:
+        domain.close()
+    assert {row["evidence"]: row["source"] for row in rows} == {
+        "Tea is at four.": f"{tmp_path}/a/docs/x.md, line 1",
+        "Tea is at five.": f"{tmp_path}/b/docs/x.md, line 1",
+        "Tea is at six.": "notes/x.md, line 1",
+    }
+
+
 def test_question_about_nothing_that_was_ingested_finds_nothing(opened: OpenDomain) -> None:
     assert call(opened, "document_search", "Who won the world cup in 1998?") == []
 

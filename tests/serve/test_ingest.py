@@ -95,13 +95,32 @@ def test_path_that_is_not_there_is_an_error(bare: Path) -> None:
 def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert result(run(bare, "ingest", tmp_path / "empty", "--json"))["files"] == 0
+    done = run(bare, "ingest", tmp_path / "empty")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"There was nothing to ingest in {tmp_path / 'empty'}.\n"
 
 
 def test_files_are_chosen_by_patterns(bare: Path, docs: Path) -> None:
     told = result(run(bare, "ingest", docs, "--include", "*.md", "--include", "notes", "--json"))
     assert told["files"] == 2
     told = result(run(bare, "ingest", docs, "--exclude", "*.p*", "--exclude", "notes", "--json"))
-    assert told["files"] == 2
+    assert (told["files"], told["removed"], told["cases"]) == (2, 0, 3)
+    refused = one_line_error(run(bare, "ingest", docs, "--include", "zzz*"))
+    assert "'zzz*' matches none of the files" in refused
+    assert result(run(bare, "ingest", docs, "--json"))["unchanged"] == 3
+
+
+def test_folder_that_is_gone_is_forgotten(bare: Path, docs: Path, tmp_path: Path) -> None:
+    assert "no documents at all" in one_line_error(run(bare, "ingest", docs, "--remove"))
+    assert not (bare / "data" / "documents").exists()
+    run(bare, "ingest", docs)
+    gone = docs.rename(tmp_path / "elsewhere")
+    assert str(docs) in one_line_error(run(bare, "ingest", gone, "--remove"))
+    assert "--dry-run" in one_line_error(run(bare, "ingest", docs, "--remove", "--dry-run"))
+    done = run(bare, "ingest", docs, "--remove")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Removed 5 cases" in done.stdout
+    assert "nothing was removed" in one_line_error(run(bare, "ingest", docs, "--remove", "--json"))
 
 
 def test_dry_run_writes_nothing(bare: Path, docs: Path) -> None:

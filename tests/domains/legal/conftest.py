@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
-from casewright.domains.legal.data import SETTING
+from casewright.domains.legal.settings import ALQA, CONTEXT, EXTRACTOR
 from casewright.stores import default_encoder
 
 
@@ -13,7 +13,8 @@ from casewright.stores import default_encoder
 def shipped_cases() -> Iterator[None]:
     """The cases that ship, whatever set the developer uses."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(SETTING, raising=False)
+        for name in (ALQA, CONTEXT, EXTRACTOR):
+            patch.delenv(name, raising=False)
         yield
 
 

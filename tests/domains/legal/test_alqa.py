@@ -77,6 +77,20 @@ def test_empty_lines_and_unknown_fields_are_passed_over(tmp_path: Path) -> None:
     assert len(read_alqa(written(tmp_path, RECORD, "", {**RECORD, "extra": 1}))) == 2
 
 
+def test_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, RECORD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read_alqa(path)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "\ufeff"])
+def test_file_without_a_record_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "qa.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"qa\.jsonl holds no case"):
+        read_alqa(path)
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

@@ -4,13 +4,17 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 
 from casewright.domains import Domain, OpenDomain, find_domain
-from casewright.domains.legal.data import SETTING, records
-from casewright.errors import DependencyError, InputError
+from casewright.domains.legal.data import records
+from casewright.domains.legal.settings import ALQA, CONTEXT, EXTRACTOR
+from casewright.errors import CasewrightError, DependencyError, InputError
 from casewright.graph import build_graph
 from casewright.planner import CasePlanner
 from tests.domains.helpers import Row, call
@@ -137,18 +141,18 @@ def test_cases_of_alqa_take_the_place_of_the_shipped_ones_and_back(
 ) -> None:
     home = tmp_path / "stores"
     assert len(answers(home)) == len(records("cases"))
-    monkeypatch.setenv(SETTING, str(write("qa.jsonl", "For the carpet.")))
+    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
     assert answers(home) == ["For the carpet."]
-    monkeypatch.setenv(SETTING, str(write("qa.jsonl", "For the burnt carpet.")))
+    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the burnt carpet.")))
     assert answers(home) == ["For the burnt carpet."]
-    monkeypatch.delenv(SETTING)
+    monkeypatch.delenv(ALQA)
     assert len(answers(home)) == len(records("cases"))
 
 
 def test_cases_of_alqa_are_found_like_the_shipped_ones(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SETTING, str(write("qa.jsonl", "For the carpet.")))
+    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
     opened = find_domain("legal").open(tmp_path / "stores", HashingEncoder(), False)
     rows: list[Row] = list(call(opened, "case_search", "Why was the bond kept?"))
     opened.close()
@@ -160,8 +164,8 @@ def test_cases_of_alqa_are_found_like_the_shipped_ones(
 def test_setting_that_names_no_file_is_refused_with_what_it_may_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SETTING, str(tmp_path / "none.jsonl"))
-    with pytest.raises(InputError, match=rf"{SETTING}.*no such file.*Hugging Face"):
+    monkeypatch.setenv(ALQA, str(tmp_path / "none.jsonl"))
+    with pytest.raises(InputError, match=rf"{ALQA}.*no such file.*Hugging Face"):
         answers(tmp_path / "stores")
 
 
@@ -169,10 +173,10 @@ def test_setting_that_names_a_set_needs_datasets_and_builds_nothing_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    monkeypatch.setenv(SETTING, "isaacus/open-australian-legal-qa")
+    monkeypatch.setenv(ALQA, "isaacus/open-australian-legal-qa")
     with pytest.raises(DependencyError, match="pip install datasets"):
         answers(tmp_path / "stores")
-    monkeypatch.delenv(SETTING)
+    monkeypatch.delenv(ALQA)
     assert len(answers(tmp_path / "stores")) == len(records("cases"))
 
 
@@ -180,6 +184,119 @@ def test_bad_record_is_told_when_the_stores_are_built(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write("qa.jsonl", "")
-    monkeypatch.setenv(SETTING, str(path))
+    monkeypatch.setenv(ALQA, str(path))
     with pytest.raises(InputError, match=r"qa\.jsonl, line 1: answer"):
         answers(tmp_path / "stores")
+
+
+def test_file_without_a_case_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "qa.jsonl"
+    path.write_text("\n", encoding="utf-8")
+    monkeypatch.setenv(ALQA, str(path))
+    with pytest.raises(InputError, match=r"qa\.jsonl holds no case"):
+        answers(tmp_path / "stores")
+
+
+@pytest.mark.parametrize(
+    ("form", "evidence"),
+    [
+        ("support", "Mr Holt burnt the carpet."),
+        (
+            "full",
+            "question: Why was the bond kept?\nsupport: Mr Holt burnt the carpet.\n"
+            "entities: Holt\nanswer: For the carpet.",
+        ),
+        (
+            "qsa",
+            "question: Why was the bond kept?\nsupport: Mr Holt burnt the carpet.\n"
+            "answer: For the carpet.",
+        ),
+    ],
+)
+def test_evidence_has_the_form_that_is_set_and_nothing_is_built_anew(
+    tmp_path: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+    evidence: str,
+) -> None:
+    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
+    answers(tmp_path / "stores")
+    assert "Building the legal stores" in capsys.readouterr().err
+    monkeypatch.setenv(CONTEXT, form)
+    opened = find_domain("legal").open(tmp_path / "stores", HashingEncoder(), False)
+    rows: list[Row] = list(call(opened, "case_search", "Why was the bond kept?"))
+    opened.close()
+    assert [row["evidence"] for row in rows] == [evidence]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        (CONTEXT, "whole", "full, qsa, support"),
+        (EXTRACTOR, "mistral", "offline, or by a chat model as provider:model"),
+        (EXTRACTOR, "ollama:", "offline, or by a chat model as provider:model"),
+    ],
+)
+def test_value_that_no_setting_has_is_refused_with_those_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(setting, value)
+    with pytest.raises(InputError, match=rf"{setting} is '{value}'.*{said}"):
+        answers(tmp_path / "stores")
+
+
+def providers(monkeypatch: pytest.MonkeyPatch, *replies: str) -> None:
+    """Stand in for LangChain's providers, which are packages of others: one model's replies."""
+
+    def init_chat_model(model: str, **settings: Any) -> GenericFakeChatModel:
+        assert (model, settings["model_provider"]) == ("mistral", "ollama")
+        return GenericFakeChatModel(messages=iter(AIMessage(reply) for reply in replies))
+
+    module = ModuleType("langchain.chat_models")
+    module.init_chat_model = init_chat_model  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "langchain", ModuleType("langchain"))
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", module)
+
+
+def entities(folder: Path) -> list[Any]:
+    opened = find_domain("legal").open(folder, HashingEncoder(), False)
+    try:
+        return [case.problem.get("entities") for case in opened.stores["legal"].all()]
+    finally:
+        opened.close()
+
+
+def test_entities_are_those_of_the_extractor_that_is_set_and_the_model_is_asked_once(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ALQA, str(write("qa.jsonl", "For the carpet.")))
+    assert entities(tmp_path) == [["Holt"]]
+    monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
+    providers(monkeypatch, '["the carpet"]')
+    assert entities(tmp_path) == [["the carpet"]]
+    # Built stores need no model.
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    assert entities(tmp_path) == [["the carpet"]]
+    monkeypatch.delenv(EXTRACTOR)
+    assert entities(tmp_path) == [["Holt"]]
+
+
+def test_extractor_without_its_package_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
+    with pytest.raises(DependencyError, match="ollama:mistral"):
+        answers(tmp_path)
+
+
+def test_model_that_extracts_nothing_stops_the_build_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EXTRACTOR, "ollama:mistral")
+    providers(monkeypatch)
+    with pytest.raises(CasewrightError, match=r"no entities from the first 5 texts.*model failed"):
+        answers(tmp_path)
