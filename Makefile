@@ -48,7 +48,7 @@ format: $(VENV)/.test ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test ## Print every figure that docs/benchmarks.md quotes
+bench: $(VENV)/.test ## Print the figures that docs/benchmarks.md quotes, but for those of sets to be given
 	$(BIN)/casewright bench planner --folds 2 --curve
 	$(BIN)/casewright bench frozen
 	$(BIN)/casewright bench evidence
