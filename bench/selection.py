@@ -221,9 +221,15 @@ def _certified(domain_name: str, queries: int | None) -> dict[float, dict[str, f
                 made = []
                 for question, unit in zip(asked, units, strict=True):
                     started = time.perf_counter()
-                    first = store.select(question, PICKS, lambda_d=lambda_d, most=CANDIDATES)
+                    first = store.select(
+                        question,
+                        PICKS,
+                        lambda_d=lambda_d,
+                        candidates=CANDIDATES,
+                        most=CANDIDATES,
+                    )
                     at_first = time.perf_counter()
-                    last = store.select(question, PICKS, lambda_d=lambda_d)
+                    last = store.select(question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES)
                     seconds = time.perf_counter() - at_first
                     exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
                     wanted = [ids[row] for row in exact]
