@@ -17,7 +17,8 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of plan cases: one facet, the question's text."""
     return CaseSchema(
         "plans",
-        (text_facet("question", encoder),),
+        # Questions on both sides: CBR-RAG's f, without a cue.
+        (text_facet("question", encoder, inter=False),),
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
 

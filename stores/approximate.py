@@ -13,8 +13,8 @@ import numpy as np
 
 from casewright.stores.asked import Asked
 
-#: Spread of the similarities between a query of length 1 and cases, in round numbers: sentences'
-#: MiniLM embeddings have 0.09.
+#: Spread of the similarities between a query of length 1 and cases, in round numbers, as of
+#: sentences' MiniLM embeddings.
 SPREAD = 0.1
 
 

@@ -5,40 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.serve.helpers import new_home, one_line_error, result, run
+from tests.support.tiny_bert import save_tiny_bert
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of 32 numbers, saved as sentence-transformers would find it on a hub."""
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "oil",
-        "the",
-        "spindle",
-        "weekly",
-        "how",
-        "often",
-        "mill",
-    ]
-    torch.manual_seed(3)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-    )
-    BertModel(config).save_pretrained(folder)
-    BertTokenizer(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
-    return folder
+    words = ("oil", "the", "spindle", "weekly", "how", "often", "mill")
+    return save_tiny_bert(tmp_path_factory.mktemp("models") / "tiny-bert", words)
 
 
 def test_documents_are_ingested_and_asked_with_a_named_encoder_in_a_place_of_its_own(

@@ -18,32 +18,18 @@ from casewright.stores.encoders.sentence_transformers import (
     SentenceTransformersEncoder,
 )
 from tests.stores.helpers import note
+from tests.support.tiny_bert import save_tiny_bert
 
-WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] a red green apple pear query passage : represent this"
+WORDS = (
+    "a red green apple pear query passage : represent this sentence for searching relevant passages"
+)
 ANGLE = "angle-bert-base-uncased-nli-en-v1"
 TEXTS = ["a red apple", "a green pear", "pear"]
 
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plain checkpoint: a transformer, saved as safetensors, with its tokenizer."""
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    folder = tmp_path_factory.mktemp("models") / "plain-bert"
-    words = f"{WORDS} sentence for searching relevant passages".split()
-    torch.manual_seed(7)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    BertModel(config).save_pretrained(folder)
-    BertTokenizer(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
-    return folder
+    return save_tiny_bert(tmp_path_factory.mktemp("models") / "plain-bert", WORDS.split())
 
 
 @pytest.fixture(scope="session")
