@@ -7,7 +7,7 @@ from typing import Any
 
 from casewright.planner.reader_input import MAX_TOKENS
 from casewright.planner.reader_weights import fingerprint, load_network
-from casewright.stores.encoders.onnx_export import export_onnx, quiet
+from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
@@ -18,11 +18,12 @@ ENCODE, ASK, POINT = "encode.onnx", "ask.onnx", "point.onnx"
 def exported(folder: Path, graphs: Path | None = None) -> Path:
     """Return the folder that holds the graphs of a reader, made where they are not there yet."""
     target = graphs or cache_folder() / "readers" / fingerprint(folder)
-    if not all((target / name).exists() for name in (ENCODE, ASK, POINT)):
-        note("Preparing the plan reader, once: exporting it to ONNX …")
-        with quiet():
-            network = load_network(folder)
-        export_network(network, target)
+    with EXPORTING:
+        if not all((target / name).exists() for name in (ENCODE, ASK, POINT)):
+            note("Preparing the plan reader, once: exporting it to ONNX …")
+            with quiet():
+                network = load_network(folder)
+            export_network(network, target)
     return target
 
 

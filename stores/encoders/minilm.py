@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
-from casewright.stores.encoders.onnx_export import export_onnx, quiet
+from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
@@ -111,9 +111,10 @@ def packaged_minilm() -> Path:
 def _exported() -> Path:
     weights = packaged_minilm() / "model.safetensors"
     target = cache_folder() / "encoders" / f"all-MiniLM-L6-v2-{weights.stat().st_size}.onnx"
-    if not target.exists():
-        note("Preparing the offline encoder, once: exporting all-MiniLM-L6-v2 to ONNX …")
-        _export(weights.parent, target)
+    with EXPORTING:
+        if not target.exists():
+            note("Preparing the offline encoder, once: exporting all-MiniLM-L6-v2 to ONNX …")
+            _export(weights.parent, target)
     return target
 
 

@@ -6,10 +6,15 @@ import contextlib
 import logging
 import os
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+#: Held while a model is loaded and exported: transformers cannot be imported by two threads at
+#: once, and what ``quiet`` redirects is the whole process's.
+EXPORTING = threading.Lock()
 
 
 def export_onnx(
