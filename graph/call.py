@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +16,12 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import RetryPolicy
 
 from casewright.errors import ToolError, cleaned, told
+from casewright.graph.containment import contained, let_go
 from casewright.graph.limits import Limits
 from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.deadline import start_daemon
 
 Row = Mapping[str, Any]
-#: How long a timed-out coroutine may take to clean up.
-CANCEL_SECONDS = 0.1
 
 
 @dataclass
@@ -68,7 +66,7 @@ class Call:
                 self._abandoned.set()
                 work.cancel()
         if not done:
-            await _let_go(work)
+            await let_go(work)
         self._finish(work, in_time=bool(done))
 
     def _finish(
@@ -94,7 +92,7 @@ class Call:
         while True:
             self.attempts += 1
             try:
-                with _contained(self.tool.name):
+                with contained(self.tool.name):
                     return self._bounded(self._call_blocking(deepcopy(dict(self.arguments))))
             except Exception as error:
                 if not self._again(policy, error):
@@ -109,7 +107,7 @@ class Call:
         while True:
             self.attempts += 1
             try:
-                with _contained(self.tool.name):
+                with contained(self.tool.name):
                     own = deepcopy(dict(self.arguments))
                     return self._bounded(await self.tool.run_async(own, self.context))
             except Exception as error:
@@ -144,27 +142,6 @@ class Call:
         if isinstance(value, dict):
             return {name: self._cut(item) for name, item in value.items()}
         return value
-
-
-@contextmanager
-def _contained(tool: str) -> Iterator[None]:
-    """Make failures of what would end more than the tool: the process, or a waiting coroutine."""
-    try:
-        yield
-    except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # Not "from error": contextlib would take that for its own conversion of StopIteration.
-        raise RuntimeError(f"{tool} raised {type(error).__name__}") from None
-
-
-async def _let_go(work: asyncio.Future[Any]) -> None:
-    """Leave cancelled work to itself where it swallows its cancellation.
-
-    ``asyncio.run`` waits at its end for every task that it knows of; one that will not end must
-    not hold the process (docs.python.org, Extending asyncio, "Task lifetime support").
-    """
-    await asyncio.wait({work}, timeout=CANCEL_SECONDS)
-    if not work.done() and isinstance(work, asyncio.Task):
-        asyncio._unregister_task(work)
 
 
 def _pause(policy: RetryPolicy, attempts: int) -> float:

@@ -16,6 +16,7 @@ from casewright.stores.encoders.sources import (
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.facet import Components, Facet, text_facet
 from casewright.stores.hit import Hit, Retained
+from casewright.stores.question import Found, Question
 from casewright.stores.revise import Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
@@ -32,11 +33,13 @@ __all__ = [
     "Components",
     "Encoder",
     "Facet",
+    "Found",
     "Hit",
     "IngestReport",
     "MarginalSelector",
     "Pick",
     "PrimerSelector",
+    "Question",
     "Retained",
     "Revised",
     "Selection",

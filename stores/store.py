@@ -20,7 +20,7 @@ from casewright.stores.case import Case, canonical_id, case_id, json_plain, now,
 from casewright.stores.changes import Change, changed
 from casewright.stores.embedding import embedded
 from casewright.stores.engines import connections
-from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
+from casewright.stores.engines.engine import Engine, NoCollectionError, Where
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.facet import Components
 from casewright.stores.finding import Finder
@@ -28,9 +28,11 @@ from casewright.stores.hit import Hit, Retained
 from casewright.stores.layout import layout_of, scale_of
 from casewright.stores.progress import progress_bar
 from casewright.stores.quality import QualityScale, in_range
+from casewright.stores.question import Question
 from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_counts, check_selection, check_share
+from casewright.stores.stored import measured, read, solved, stored
 from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
 
@@ -163,7 +165,7 @@ class CaseStore:
                     # Another store may have made the collection anew since the last batch.
                     scale = self._scale(fresh=scale is None) or self._create(complete)
                     if self.tenant is None or named.isdisjoint(case.id for case in batch):
-                        upload(*_stored(batch, facets, scale))
+                        upload(*stored(batch, facets, scale))
                     else:
                         # Another tenant's thread may have taken an id since it was free.
                         with self.engine.writing:
@@ -176,7 +178,7 @@ class CaseStore:
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
         """Return the cases of these ids, in their order; unknown ids are left out."""
-        return [_case(point) for point in self._finder.points(ids)]
+        return [read(point) for point in self._finder.points(ids)]
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
@@ -184,7 +186,7 @@ class CaseStore:
             points = self.engine.scroll(self.schema.name, within(where, self.tenant))
         except NoCollectionError:
             return []
-        return sorted((_case(point) for point in points), key=lambda case: case.id)
+        return sorted((read(point) for point in points), key=lambda case: case.id)
 
     def search(
         self,
@@ -269,6 +271,23 @@ class CaseStore:
             most=most,
         )
 
+    def question(
+        self,
+        text: str,
+        *,
+        weights: Mapping[str, float] | None = None,
+        where: Where | None = None,
+    ) -> Question | None:
+        """Embed a question once, to search by it and by other vectors again and again.
+
+        It is ``None`` where nothing is stored. For weights and conditions see ``search``.
+
+        Raises:
+            InputError: An unusable text, weight or condition.
+        """
+        asked = self._asked(text, weights, 1.0, where)
+        return None if asked is None else Question(text, asked, self._finder, where)
+
     def as_retriever(self, **settings: Any) -> CaseRetriever:
         """Return this store as a LangChain retriever; see ``CaseRetriever`` for the settings."""
         from casewright.stores.retrievers.langchain import CaseRetriever
@@ -293,12 +312,12 @@ class CaseStore:
         facets = self.schema.vectors([complete.problem])
         with self.engine.writing:
             if known := self.get(complete.id):
-                if not same_json(_solved(known[0]), _solved(complete)):
+                if not same_json(solved(known[0]), solved(complete)):
                     raise InputError(
                         f"The id {complete.id} is of another case. Leave ids empty to have them "
                         "derived, or delete that case first."
                     )
-                if same_json(_measured(known[0]), _measured(complete)):
+                if same_json(measured(known[0]), measured(complete)):
                     return Retained(complete.id, "unchanged")
                 kept = replace(complete, created=known[0].created, metadata=known[0].metadata)
                 self._write([kept], facets, self._scale(fresh=True) or self._create([kept]))
@@ -334,7 +353,7 @@ class CaseStore:
                     "cases that it has; nothing was changed."
                 )
             cases = [
-                self._completed(changed(_case(points[id_]), change))
+                self._completed(changed(read(points[id_]), change))
                 for id_, change in wanted.items()
             ]
             vectors = np.array([points[case.id].vector for case in cases])
@@ -447,7 +466,7 @@ class CaseStore:
         self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
     ) -> None:
         with self.engine.writing:
-            self.engine.upsert(self.schema.name, *_stored(cases, facets, scale))
+            self.engine.upsert(self.schema.name, *stored(cases, facets, scale))
 
     @property
     def _finder(self) -> Finder:
@@ -474,27 +493,3 @@ class CaseStore:
             return None
         units = self.schema.vectors([problem], query=True)[0]
         return Asked.of(self.schema, units, weights, lambda_b, scale)
-
-
-def _solved(case: Case) -> tuple[Any, ...]:
-    """Return what a case's id follows from, but for whose it is."""
-    plain = case.to_json()
-    return plain["problem"], plain["solution"]
-
-
-def _measured(case: Case) -> tuple[Any, ...]:
-    """Return what may be new of a case that is there."""
-    return case.quality, case.quality_by, case.result
-
-
-def _stored(
-    cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
-) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
-    """Return the ids, vectors and payloads of cases."""
-    quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
-    vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
-    return [case.id for case in cases], vectors, [case.to_json() for case in cases]
-
-
-def _case(point: Point) -> Case:
-    return Case.from_json(point.id, point.payload)

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines.edge_payload import payload
 from casewright.stores.engines.edge_shard import ShardFolder, uuids
-from casewright.stores.engines.engine import NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.engine import (
+    NoCollectionError,
+    Point,
+    Ranked,
+    RecommendStrategy,
+    Where,
+)
+from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.folder import usable
 from casewright.stores.engines.upload import Upload, one_by_one
 from casewright.stores.where import edge_filter
@@ -136,6 +143,39 @@ class EdgeEngine:
             ]
             answers = shard.query_batch(QueryBatchRequest(requests))
             return [[(str(found.id), found.score) for found in one] for one in answers]
+
+    def recommend(
+        self,
+        collection: str,
+        positive: NDArray[np.float32],
+        negative: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        strategy: RecommendStrategy = "best_score",
+    ) -> list[Ranked]:
+        """Search by positive and negative examples; see ``Engine``.
+
+        Raises:
+            InputError: As ``Engine`` says, or the examples are of another length than the
+                collection's vectors.
+        """
+        from qdrant_edge import Query, QueryRequest, RecommendQuery, SearchParams
+
+        check_examples(positive, negative, strategy)
+        near = self._usable(collection, positive, (len(positive),)).tolist()
+        far = self._usable(collection, negative, (len(negative),)).tolist()
+        best = strategy == "best_score"
+        query = Query.RecommendBestScore if best else Query.RecommendSumScores
+        selected = edge_filter(where)
+        with self._using(collection) as (shard, _):
+            request = QueryRequest(
+                query=query(RecommendQuery(near, far)),
+                limit=min(limit, LIMIT),
+                filter=selected,
+                params=SearchParams(exact=True),
+            )
+            return [(str(found.id), found.score) for found in shard.query(request)]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points that exist; see ``Engine``."""

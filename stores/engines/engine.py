@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from casewright.stores.engines.upload import Upload
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
 #: The id of a point, and its score.
 Ranked = tuple[str, float]
+#: How a recommend query scores a point against its examples; see ``Engine.recommend``.
+RecommendStrategy = Literal["best_score", "sum_scores"]
 
 
 class NoCollectionError(StoreError):
@@ -94,6 +96,51 @@ class Engine(Protocol):
         self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
     ) -> list[list[Ranked]]:
         """Search for m vectors, array (m, dimension), in one pass, exactly: ids and scores only."""
+
+    def recommend(
+        self,
+        collection: str,
+        positive: NDArray[np.float32],
+        negative: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        strategy: RecommendStrategy = "best_score",
+    ) -> list[Ranked]:
+        """Search for what is near to some vectors and far from others, exactly.
+
+        This is Qdrant's recommend query with raw vectors ("Explore the data" in its documentation).
+        Of a point with vector v, let a be the highest dot product of v with a positive example, and
+        b that with a negative one, minus infinity where there is none. The scores are
+
+        - ``best_score``: s(a) if a > b, else -s(b), where s(x) = (1 + x / (1 + abs(x))) / 2 lies
+          between 0 and 1. So a point that is as near to a negative example as to a positive one
+          scores as negative, and rounding may decide where the two are nearly equal.
+        - ``sum_scores``: the sum of the dot products of v with the positive examples, less the sum
+          of those with the negative ones.
+
+        Its third strategy, ``average_vector``, is a plain search: ``rank`` for twice the mean of
+        the positive examples less the mean of the negative ones, or without negative ones for the
+        mean of the positive ones.
+
+        Args:
+            collection: Its name.
+            positive: Array (p, dimension), p at least 1. Points equal to an example are found too.
+            negative: Array (n, dimension); n may be 0.
+            limit: The most points to return.
+            where: What a point's metadata must have; ``None`` for every point.
+            strategy: Which scores.
+
+        Returns:
+            Ids and scores, best first; the order of equal scores is the engine's.
+
+        Raises:
+            InputError: p is 0, the arrays differ in dimension or are not finite, the strategy is
+                not known, or no engine could answer the condition.
+            NoCollectionError: There is no such collection.
+            StoreError: The engine fails, or its collection is of another dimension, where it does
+                not say so by ``InputError``.
+        """
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return those of the points that exist, in any order; with their vectors if asked to."""

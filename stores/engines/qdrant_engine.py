@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreError
-from casewright.stores.engines.engine import NoCollectionError, Point, Ranked, Where
+from casewright.stores.engines.engine import (
+    NoCollectionError,
+    Point,
+    Ranked,
+    RecommendStrategy,
+    Where,
+)
+from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.upload import Upload, one_by_one
 from casewright.stores.where import qdrant_filter
 
@@ -133,6 +140,38 @@ class QdrantEngine:
         ]
         answers = self._read(lambda client: client.query_batch_points(collection, requests))
         return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
+
+    def recommend(
+        self,
+        collection: str,
+        positive: NDArray[np.float32],
+        negative: NDArray[np.float32],
+        limit: int,
+        where: Where | None,
+        *,
+        strategy: RecommendStrategy = "best_score",
+    ) -> list[Ranked]:
+        """Search by positive and negative examples, always exactly; see ``Engine``."""
+        from qdrant_client import models
+
+        check_examples(positive, negative, strategy)
+        selected, params = self._filter(where), self._params(exact=True)
+        examples = models.RecommendInput(
+            positive=positive.tolist(),
+            negative=negative.tolist(),
+            strategy=models.RecommendStrategy(strategy),
+        )
+        found = self._read(
+            lambda client: client.query_points(
+                collection,
+                query=models.RecommendQuery(recommend=examples),
+                limit=limit,
+                query_filter=selected,
+                search_params=params,
+                with_payload=False,
+            )
+        )
+        return [(str(point.id), point.score) for point in found.points]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points that exist; see ``Engine``."""

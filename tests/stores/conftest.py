@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.qdrant_server import QdrantServer, RealServer
 
 #: A real server, where there is one to run the tests of ``place`` against too; see docs/scale.md.
 URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
+PLACES = ["memory", *ENGINES, "server", *(["real server"] if URL else [])]
 
 
 @pytest.fixture(params=ENGINES)
@@ -33,17 +35,32 @@ def server() -> Iterator[QdrantServer]:
         yield started
 
 
-@pytest.fixture(params=["memory", *ENGINES, "server", *(["real server"] if URL else [])])
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Each kind of place that cases can be in, with nothing in it yet."""
-    if request.param == "memory":
+    with new_place(request.param, tmp_path / "cases") as location:
+        yield location
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def shared_place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Each kind of place, once for all tests of a module that only read."""
+    with new_place(request.param, tmp_path_factory.mktemp("shared") / "cases") as location:
+        yield location
+
+
+@contextmanager
+def new_place(kind: str, folder: Path) -> Iterator[str]:
+    if kind == "memory":
         yield ":memory:"
-    elif request.param in ENGINES:
-        yield str(new_folder(tmp_path / "cases", request.param))
+    elif kind in ENGINES:
+        yield str(new_folder(folder, kind))
     else:
-        real = RealServer(URL, KEY) if URL and request.param == "real server" else None
-        with QdrantServer(real) as started:
-            yield started.url
+        real = RealServer(URL, KEY) if URL and kind == "real server" else None
+        with QdrantServer(real) as server:
+            yield server.url
 
 
 @pytest.fixture
