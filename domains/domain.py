@@ -8,7 +8,11 @@ from pathlib import Path
 
 from casewright.planner import AnnotatedQuery
 from casewright.stores import CaseStore, Encoder
-from casewright.tools import Toolbox
+from casewright.stores.feedback import Strategy
+from casewright.tools import Search, Toolbox
+
+#: What makes a search of a store by relevance feedback, given how to search again.
+MakeSearch = Callable[[CaseStore, Strategy], Search]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,12 @@ class Domain:
         open_at: Opens its stores where a user has them, in a folder or on a server by its URL;
             ``None`` where the domain's cases are its own.
         mark: The file that its folder has once its stores are built.
+        open_source: Opens it for a source tree, by the tree's folder; ``None`` where it is about
+            none.
+        looping: Returns the open domain with a toolbox whose steps search by relevance feedback;
+            ``None`` where a single search does as well.
+        loops: It is opened so unless that is turned off.
+        quotes_code: Its evidence is code, quoted line by line and in full.
     """
 
     name: str
@@ -61,3 +71,7 @@ class Domain:
     reader: Path | None = None
     open_at: Callable[[str, Encoder], OpenDomain] | None = None
     mark: str = "built.json"
+    open_source: Callable[[Path, Encoder, str], OpenDomain] | None = None
+    looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
+    loops: bool = False
+    quotes_code: bool = False

@@ -44,7 +44,7 @@ def build_graph(
 
     It is invoked with ``AskInput`` and, where tools need to know who asks, a ``RunContext``; it
     returns ``AskOutput``, read by ``Answer.from_state``. With ``stream_mode="custom"`` it yields
-    events: ``plan``, ``step_started``, ``step_ended``, ``answer``.
+    events: ``plan``, ``step_started``, ``step_report``, ``step_ended``, ``answer``.
 
     Args:
         toolbox: The tools.

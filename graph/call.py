@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
@@ -28,7 +29,8 @@ Row = Mapping[str, Any]
 class Call:
     """One call of a tool with resolved arguments.
 
-    After ``run`` or ``arun``: ``rows`` where it succeeded, else ``error`` or ``timed_out``.
+    After ``run`` or ``arun``: ``rows`` where it succeeded, else ``error`` or ``timed_out``; and
+    the ``reports`` of the last attempt, each of which ``told`` was given at once.
     """
 
     tool: ToolSpec
@@ -39,6 +41,8 @@ class Call:
     error: str = ""
     timed_out: bool = False
     attempts: int = 0
+    reports: list[Row] = field(default_factory=list)
+    told: Callable[[Row], None] = field(default=lambda report: None)
     _abandoned: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -90,7 +94,7 @@ class Call:
     def _retrying(self) -> Sequence[Row]:
         policy = self.limits.retry
         while True:
-            self.attempts += 1
+            self._starts()
             try:
                 with contained(self.tool.name):
                     return self._bounded(self._call_blocking(deepcopy(dict(self.arguments))))
@@ -105,15 +109,40 @@ class Call:
         policy = self.limits.retry
         assert self.tool.run_async is not None
         while True:
-            self.attempts += 1
+            self._starts()
             try:
                 with contained(self.tool.name):
                     own = deepcopy(dict(self.arguments))
-                    return self._bounded(await self.tool.run_async(own, self.context))
+                    return self._bounded(await self.tool.run_async(own, self._heard))
             except Exception as error:
                 if not self._again(policy, error):
                     raise
             await asyncio.sleep(_pause(policy, self.attempts))
+
+    def _starts(self) -> None:
+        self.attempts += 1
+        self.reports.clear()
+
+    @property
+    def _heard(self) -> CallContext:
+        """The context with a place to report to, of this attempt."""
+        attempt = self.attempts
+
+        def report(said: Row) -> None:
+            try:
+                kept = json.loads(json.dumps(dict(said), allow_nan=False))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ToolError(
+                    f"Tool {self.tool.name!r} reported what JSON cannot hold: {error}."
+                ) from error
+            # Nobody listens to an attempt that was given up, and none may report without end.
+            if self._abandoned.is_set() or attempt != self.attempts:
+                return
+            if len(self.reports) < self.limits.rows:
+                self.reports.append(kept)
+                self.told(kept)
+
+        return replace(self.context, report=report)
 
     def _again(self, policy: RetryPolicy, error: Exception) -> bool:
         if isinstance(error, (GraphBubbleUp, ToolError)) or self._abandoned.is_set():
@@ -122,9 +151,9 @@ class Call:
 
     def _call_blocking(self, own: Mapping[str, Any]) -> Any:
         if self.tool.run is not None:
-            return self.tool.run(own, self.context)
+            return self.tool.run(own, self._heard)
         if self.tool.run_async is not None:
-            return asyncio.run(self.tool.run_async(own, self.context))
+            return asyncio.run(self.tool.run_async(own, self._heard))
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."

@@ -149,7 +149,9 @@ class Execution:
             key=f"{self.caller.run_id}:{own}",
             scope=dict(self.caller.scope),
         )
-        return Call(self.toolbox[step.tool], arguments, context, self.limits)
+        call = Call(self.toolbox[step.tool], arguments, context, self.limits)
+        call.told = lambda said: self.write({"event": "step_report", "step": own, "report": said})
+        return call
 
     def _starts(self, number: int) -> float:
         tool = self.plan.steps[number - 1].tool
@@ -174,6 +176,7 @@ class Execution:
             attempts=call.attempts,
             started=round((started - self.began) * 1000, 3),
             milliseconds=since(started),
+            reports=tuple(call.reports),
         )
 
     def _ended(self, outcome: Outcome) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Outcome:
         attempts: How often the tool was called.
         started: Milliseconds from the start of the execution to its first call.
         milliseconds: Time from its first call to its end.
+        reports: What the tool told of its last attempt: one object a round of relevance feedback,
+            for example.
     """
 
     step: str
@@ -35,10 +37,15 @@ class Outcome:
     attempts: int = 0
     started: float = 0.0
     milliseconds: float = 0.0
+    reports: Sequence[Mapping[str, Any]] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        return {**asdict(self), "rows": [dict(row) for row in self.rows]}
+        return {
+            **asdict(self),
+            "rows": [dict(row) for row in self.rows],
+            "reports": [dict(report) for report in self.reports],
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Outcome:

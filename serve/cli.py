@@ -20,8 +20,10 @@ from casewright.serve.options import (
     ContextText,
     DomainName,
     EncoderName,
+    FeedbackJudge,
     GeneratorName,
     PlannerName,
+    SourceTree,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ def ask(
         str | None,
         typer.Option(help="What ingest --into was given: a folder or a URL.", metavar="LOCATION"),
     ] = None,
+    source: SourceTree = None,
+    feedback: FeedbackJudge = None,
     planner: PlannerName = "case",
     generator: GeneratorName = "extractive",
     encoder: EncoderName = None,
@@ -87,11 +91,11 @@ def ask(
     check_generator(generator)
     known = read_context(context)
     scope = scope_of(find_domain(domain), {"customer": customer})
-    session = open_session(domain, planner, store, encoder)
+    session = open_session(domain, planner, store, encoder, source, feedback)
     try:
         from casewright.graph import RunContext
 
-        graph = session.graph(make_generator(generator, session.encoder))
+        graph = session.graph(make_generator(generator, session.encoder, session.domain))
         result = graph.invoke(
             {"question": question, "context": known}, context=RunContext(scope=scope)
         )

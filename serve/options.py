@@ -21,6 +21,24 @@ GeneratorName = Annotated[
 ContextText = Annotated[
     str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
 ]
+SourceTree = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        help="With --domain code, the folder of the source code to ask about; the last one by "
+        "default.",
+        metavar="DIR",
+    ),
+]
+FeedbackJudge = Annotated[
+    str | None,
+    typer.Option(
+        "--feedback",
+        help="Search again with what this judge calls relevant: offline, or a chat model as "
+        "provider:model; off searches once. By default as is best for the domain.",
+        metavar="JUDGE",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

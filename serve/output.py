@@ -10,6 +10,19 @@ from typing import Any, Literal
 
 STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
 
+#: Why a feedback loop stopped, in words.
+STOPPED = {
+    "settled": "nothing more was relevant",
+    "nothing_relevant": "none was relevant: what the question found is shown, unconfirmed",
+    "exhausted": "nothing unseen was left",
+    "rounds": "stopped at the most rounds",
+    "candidates": "stopped at the most candidates",
+    "tokens": "stopped at the most tokens",
+    "deadline": "stopped by the time limit",
+    "judge_failed": "stopped, for the judge failed",
+    "search_failed": "stopped, for a search failed",
+}
+
 
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout."""
@@ -31,6 +44,9 @@ def print_answer(answer: Mapping[str, Any]) -> None:
             f"{step['milliseconds']:.0f}",
             f"{len(step['rows'])}" if step["status"] == "done" else escape(step["status"]),
         )
+        for told in step["reports"]:
+            if line := _round_told(told):
+                steps.add_row("", f"[dim]{escape(line)}[/]", "", "")
     console.print("[bold]Plan[/bold]")
     console.print(steps)
     console.print("\n[bold]Answer[/bold]")
@@ -51,6 +67,20 @@ def print_answer(answer: Mapping[str, Any]) -> None:
         ),
         style="dim",
     )
+
+
+def _round_told(told: Mapping[str, Any]) -> str:
+    """Return what a feedback loop reported, in words; empty for what other tools report."""
+    if told.get("event") == "feedback_round":
+        note = f" {told['note']}" if told["note"] else ""
+        return (
+            f"   round {told['round']}, by {told['search']}: {told['found']} found, "
+            f"{told['judged']} judged, {told['relevant']} relevant, {told['total']} in all;"
+            f" {told['milliseconds']:.0f} ms.{note}"
+        )
+    if told.get("event") == "feedback_ended":
+        return f"   {STOPPED[told['reason']]}; judged by {told['judge']}"
+    return ""
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.domains import Domain, find_domain
 from casewright.errors import InputError
+from casewright.serve.feedback import check_feedback, with_feedback
 
 if TYPE_CHECKING:
     from casewright.domains import OpenDomain
@@ -46,6 +47,8 @@ def open_session(
     planner: str = CASE_PLANNER,
     store: str | None = None,
     encoder_name: str | None = None,
+    source: str | None = None,
+    feedback: str | None = None,
 ) -> Session:
     """Open a domain, with a planner.
 
@@ -54,9 +57,12 @@ def open_session(
         planner: The planner.
         store: Where the domain's cases are, where a user has them; in the data folder by default.
         encoder_name: A sentence-transformers model; the packaged encoder by default.
+        source: A source tree to ask about, for the domain of source code.
+        feedback: Who judges what searches found, so that they go on from it; see ``feedback``.
 
     Raises:
-        InputError: Domain or planner are unknown, or the domain's cases are its own.
+        InputError: Domain or planner are unknown, or the domain's cases are its own; or the source
+            is no source tree, or the domain is not about one.
     """
     domain = find_domain(domain_name)
     check_planner(planner)
@@ -65,6 +71,12 @@ def open_session(
             f"The domain {domain_name!r} has its own cases. Leave --store out; it goes with "
             "--domain documents."
         )
+    if source is not None and domain.open_source is None:
+        raise InputError(
+            f"The domain {domain_name!r} is about no source tree. Leave --source out; it goes with "
+            "--domain code."
+        )
+    check_feedback(feedback, domain)
     from casewright.serve.place import place_of
     from casewright.stores.encoders.minilm import MiniLMEncoder
     from casewright.stores.encoders.sources import named_encoder
@@ -77,9 +89,12 @@ def open_session(
         reader.preload()
     if store is not None and domain.open_at is not None:
         opened = domain.open_at(store, encoder)
+    elif source is not None and domain.open_source is not None:
+        opened = domain.open_source(place_of(domain.name, encoder_name), encoder, source)
     else:
         opened = domain.open(place_of(domain.name, encoder_name), encoder, False)
     try:
+        opened = with_feedback(opened, domain, feedback)
         return Session(domain, opened, make_planner(planner, opened.plan_cases, reader), encoder)
     except BaseException:
         opened.close()
@@ -144,15 +159,19 @@ def make_planner(name: str, plan_cases: CaseStore, reader: Reader | None = None)
     return ChatPlanner(chat_model(name), fallback=case_planner, plan_cases=plan_cases)
 
 
-def make_generator(name: str, encoder: Encoder) -> Generator:
-    """Return the extractive generator, or a chat generator that falls back to it.
+def make_generator(name: str, encoder: Encoder, domain: Domain | None = None) -> Generator:
+    """Return the domain's extractive generator, or a chat generator that falls back to it.
 
     Raises:
         InputError: There is no such generator or model.
     """
     from casewright.graph import ChatGenerator, ExtractiveGenerator
 
-    extractive = ExtractiveGenerator(encoder)
+    extractive: Generator = ExtractiveGenerator(encoder)
+    if domain is not None and domain.quotes_code:
+        from casewright.domains.code.quoting import CodeQuoter
+
+        extractive = CodeQuoter()
     if name == EXTRACTIVE:
         return extractive
     from casewright.planner import chat_model

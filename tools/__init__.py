@@ -4,7 +4,7 @@ from casewright.tools.alias import alias, original
 from casewright.tools.from_function import tool_from_function
 from casewright.tools.from_langchain import tool_from_langchain
 from casewright.tools.from_record import tool_from_record
-from casewright.tools.from_store import tool_from_store
+from casewright.tools.from_store import Search, tool_from_store
 from casewright.tools.parameter import Parameter
 from casewright.tools.results import evidence_text, rows, whole_number
 from casewright.tools.source import Source
@@ -15,6 +15,7 @@ __all__ = [
     "NO_EVIDENCE",
     "CallContext",
     "Parameter",
+    "Search",
     "Source",
     "ToolExample",
     "ToolSpec",

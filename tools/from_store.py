@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from casewright.errors import ToolError
 from casewright.stores import CaseStore, Hit
@@ -12,6 +12,15 @@ from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
 #: How a result field is read from a hit; a text names a metadata field.
 Read = str | Callable[[Hit], Any]
+
+
+class Search(Protocol):
+    """Searches in place of ``CaseStore.search``, with relevance feedback for example."""
+
+    def __call__(
+        self, query: str, k: int, where: Mapping[str, Any], context: CallContext
+    ) -> Sequence[Hit]:
+        """Return at most k hits, best first."""
 
 
 def tool_from_store(
@@ -27,6 +36,7 @@ def tool_from_store(
     min_relevance: float = 0.0,
     near_best: float = 0.0,
     lambda_b: float = 1.0,
+    search: Search | None = None,
     example: ToolExample | None = None,
 ) -> ToolSpec:
     """Make a tool that searches a case store by ``query``.
@@ -46,6 +56,8 @@ def tool_from_store(
         min_relevance: A hit below this weighted cosine is no result.
         near_best: A hit below this share of the best hit's weighted cosine is no result.
         lambda_b: Share of the relevance in the ranking; the rest is the cases' quality.
+        search: How the store is searched, in place of a single search; ``min_relevance`` and
+            ``near_best`` are not applied to what it finds, which it has judged itself.
         example: A question that it helps to answer, with the plan.
     """
     reads: Mapping[str, Read] = results or {"evidence": lambda hit: store.schema.support(hit.case)}
@@ -62,21 +74,27 @@ def tool_from_store(
         for parameter in names
     )
 
+    def near(hits: Sequence[Hit]) -> Sequence[Hit]:
+        best = max((hit.relevance for hit in hits), default=0.0)
+        least = max(min_relevance, near_best * best)
+        return [hit for hit in hits if hit.relevance >= least]
+
     def run(given: Mapping[str, Any], context: CallContext) -> list[dict[str, Any]]:
         if any(field not in context.scope for field in scope):
             return []
         where = {field: given[field] for field in filters}
         where |= {field: context.scope[field] for field in scope}
-        hits = store.search(str(given["query"]), k, where=where, lambda_b=lambda_b)
-        best = max((hit.relevance for hit in hits), default=0.0)
-        least = max(min_relevance, near_best * best)
+        query = str(given["query"])
+        if search is not None:
+            hits = search(query, k, where, context)[:k]
+        else:
+            hits = near(store.search(query, k, where=where, lambda_b=lambda_b))
         return [
             {
                 **{field: _read(hit, read) for field, read in reads.items()},
                 "source": f"{store.schema.name}:{hit.case.metadata.get('key', hit.case.id)}",
             }
             for hit in hits
-            if hit.relevance >= least
         ]
 
     return ToolSpec(

@@ -10,10 +10,18 @@ from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
+Report = Callable[[Mapping[str, Any]], None]
+
+
+def _unheard(told: Mapping[str, Any]) -> None:
+    """Take a report that nobody asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What a tool may know of the call beside its arguments; no plan can write any of it.
+
+    A tool that works in several rounds may tell of each: ``context.report({"round": 1, …})``.
 
     Attributes:
         run_id: The run.
@@ -22,6 +30,8 @@ class CallContext:
             tool that changes something is idempotent by.
         question: What the user asked.
         scope: Who asks, as the caller of the graph said it: customer, tenant, ….
+        report: Takes one JSON-plain object; those of a call's last attempt are kept with its
+            outcome, and each is an event of the run.
     """
 
     run_id: str = ""
@@ -29,6 +39,7 @@ class CallContext:
     key: str = ""
     question: str = ""
     scope: Mapping[str, str] = field(default_factory=dict)
+    report: Report = field(default=_unheard, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

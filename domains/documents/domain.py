@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from casewright.domains.documents.store import open_store
 from casewright.domains.documents.tools import document_toolbox
-from casewright.domains.domain import Domain, OpenDomain
+from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Encoder
 from casewright.stores.engines.embedded import RECORD
+from casewright.stores.feedback import SentenceStrategy
 
 QUESTIONS = (
     "What are these documents about?",
@@ -53,6 +55,12 @@ def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
     return OpenDomain(document_toolbox(documents), plans, stores)
 
 
+def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
+    """Return the open domain with a search that goes on from what is relevant."""
+    documents = opened.stores["documents"]
+    return replace(opened, toolbox=document_toolbox(documents, make(documents, SentenceStrategy())))
+
+
 def _nothing(location: Path | str) -> InputError:
     return InputError(
         f"Nothing was ingested into {location} yet. Run: casewright ingest PATH. With --into, name "
@@ -77,4 +85,5 @@ DOMAIN = Domain(
     queries=queries,
     open_at=open_documents_at,
     mark=RECORD,
+    looping=looping,
 )

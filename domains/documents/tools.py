@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from casewright.stores import CaseStore
+from casewright.stores import CaseStore, Hit
 from casewright.stores.documents.cases import place
 from casewright.stores.documents.roots import root_names, roots_of
-from casewright.tools import Toolbox, ToolExample, tool_from_function
+from casewright.tools import CallContext, Search, Toolbox, ToolExample, tool_from_function
 
 #: Passages that a search finds.
 PASSAGES = 5
@@ -18,18 +18,25 @@ ON_TOPIC = 0.23
 NEAR_BEST = 0.6
 
 
-def document_toolbox(documents: CaseStore) -> Toolbox:
-    """Bind the tool to the store, and learn once what its roots are to be called."""
+def document_toolbox(documents: CaseStore, search: Search | None = None) -> Toolbox:
+    """Bind the tool to the store, and learn once what its roots are to be called.
+
+    Args:
+        documents: What was ingested.
+        search: How it is searched, in place of a single search.
+    """
     names = root_names(roots_of(documents))
 
-    def document_search(query: str) -> Sequence[dict[str, Any]]:
-        """Finds passages of the user's own documents and source code."""
+    def near(query: str) -> Sequence[Hit]:
         hits = documents.search(query, PASSAGES)
         best = max((hit.relevance for hit in hits), default=0.0)
+        return [hit for hit in hits if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)]
+
+    def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
+        """Finds passages of the user's own documents and source code."""
+        hits = near(query) if search is None else search(query, PASSAGES, {}, call)
         return [
-            {"evidence": str(hit.case.solution), "source": place(hit.case, names)}
-            for hit in hits
-            if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)
+            {"evidence": str(hit.case.solution), "source": place(hit.case, names)} for hit in hits
         ]
 
     return Toolbox(

@@ -27,8 +27,8 @@ class FeedbackLimits:
     """
 
     first: int = 10
-    more: int = 10
-    rounds: int = 4
+    more: int = 5
+    rounds: int = 5
     candidates: int = 40
     tokens: int = 30_000
     seconds: float = 15.0

@@ -18,7 +18,7 @@ from casewright.graph.feedback.limits import FeedbackLimits
 from casewright.graph.feedback.nodes import Nodes
 from casewright.graph.feedback.state import FeedbackInput, FeedbackOutput, FeedbackState
 from casewright.stores import Case, CaseStore
-from casewright.stores.feedback import Judge, RocchioStrategy, Strategy, case_text
+from casewright.stores.feedback import Judge, SentenceStrategy, Strategy, case_text
 
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
 
@@ -46,7 +46,7 @@ def build_feedback(
     Args:
         store: What is searched.
         judge: Says what is relevant.
-        strategy: How later rounds search; Rocchio's formula by default.
+        strategy: How later rounds search; by the sentences of what is relevant by default.
         limits: The bounds.
         weights: Facet name to weight; by default the schema's own.
         text: What a judge reads of a case.
@@ -57,13 +57,15 @@ def build_feedback(
         StoreError: The first search failed.
     """
     nodes = Nodes(
-        store, judge, strategy or RocchioStrategy(), limits or FeedbackLimits(), weights, text
+        store, judge, strategy or SentenceStrategy(), limits or FeedbackLimits(), weights, text
     )
     graph = StateGraph(FeedbackState, input_schema=FeedbackInput, output_schema=FeedbackOutput)
+    graph.add_node("begin", nodes.begin)
     graph.add_node("search", RunnableLambda(nodes.search, afunc=nodes.asearch))
     graph.add_node("judge", RunnableLambda(nodes.judge, afunc=nodes.ajudge))
     graph.add_node("finish", nodes.finish)
-    graph.add_edge(START, "search")
+    graph.add_edge(START, "begin")
+    graph.add_edge("begin", "search")
     graph.add_conditional_edges("search", _after("judge"), ["judge", "finish"])
     graph.add_conditional_edges("judge", _after("search"), ["search", "finish"])
     graph.add_edge("finish", END)

@@ -26,7 +26,7 @@ from casewright.stores.documents.file_walk import (
     matches,
     walk,
 )
-from casewright.stores.documents.kinds import DATA_BYTES, MADE, Kind, kind_of
+from casewright.stores.documents.kinds import DATA_BYTES, MADE, Kind, KindName, kind_of
 from casewright.stores.documents.reader import is_text, read_document
 from casewright.stores.documents.splitter import split
 from casewright.stores.progress import progress_bar
@@ -80,6 +80,7 @@ def ingest(
     root: str | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    kinds: Collection[KindName] = (),
     max_bytes: int = MAX_BYTES,
     dry_run: bool = False,
     progress: bool | None = None,
@@ -87,9 +88,9 @@ def ingest(
     """Make cases of the documents below a folder, or of one file; see ``document_schema``.
 
     What the store has of the same root, and is not there any more, is removed; other roots are left
-    alone. With patterns, only files that they choose are looked at, and what the store has of the
-    others stays as it is, there or gone. One file by itself has its folder as root, and nothing
-    else of that is looked at. ``remove_root`` forgets a root.
+    alone. With patterns or kinds, only files that they choose are looked at, and what the store has
+    of the others stays as it is, there or gone. One file by itself has its folder as root, and
+    nothing else of that is looked at. ``remove_root`` forgets a root.
 
     Args:
         store: Where the cases go.
@@ -98,6 +99,7 @@ def ingest(
             folder that was moved, or is on another machine, is the same.
         include: Patterns of files in the folder, of which each must match one; empty for all.
         exclude: Patterns of files and folders in it to leave out; see ``file_walk.matches``.
+        kinds: Kinds of files, of which each must be one, by its name's ending; empty for all.
         max_bytes: Larger files are not read.
         dry_run: Read and compare, and write nothing.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
@@ -111,13 +113,15 @@ def ingest(
     _check_installed()
     there = _resolved(path)
     found = _found(there, include, exclude)
+    found.files = [file for file in found.files if _is_of(file.source, kinds)]
+    found.skipped = [(name, why) for name, why in found.skipped if _is_of(name, kinds)]
     folder = there if there.is_dir() else there.parent
     run = _Run(store, root or folder.as_posix(), dry_run, found)
     sources = None if there.is_dir() else {there.name}
     known = {
         source: cases
         for source, cases in _known(store, run.root, sources).items()
-        if chosen(source, include, exclude)
+        if chosen(source, include, exclude) and _is_of(source, kinds)
     }
     _check_matched(include, found, known)
     show = sys.stderr.isatty() if progress is None else progress
@@ -309,6 +313,11 @@ def _known(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, d
         mark = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
         known.setdefault(case.metadata.get("source", ""), {})[case.id] = mark
     return known
+
+
+def _is_of(source: str, kinds: Collection[KindName]) -> bool:
+    kind = kind_of(source)
+    return not kinds or (kind is not None and kind.name in kinds)
 
 
 def _no_document(file: Found, kind: Kind | None) -> str:

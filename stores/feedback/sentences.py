@@ -22,15 +22,15 @@ class SentenceStrategy:
     case counts by the query that it is nearest to.
 
     Attributes:
-        sentences: Most sentences of one text.
-        texts: Most texts, the last found first.
+        sentences: Most sentences of one text, the first ones.
+        texts: Most texts: those of the last round, then those before, each in their order.
 
     Raises:
         InputError: A number is below 1.
     """
 
-    sentences: int = 12
-    texts: int = 8
+    sentences: int = 6
+    texts: int = 3
     name: str = "sentences"
 
     def __post_init__(self) -> None:
@@ -42,9 +42,10 @@ class SentenceStrategy:
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         """Search in one batch; see ``Strategy``."""
+        last_first = sorted(feedback.relevant, key=lambda one: -one.round)
         queries = [
             f"{question.text} {sentence}"
-            for one in [*reversed(feedback.relevant)][: self.texts]
+            for one in last_first[: self.texts]
             for sentence in pieces(one.text)[: self.sentences]
         ]
         wanted = list(dict.fromkeys(queries)) or [question.text]

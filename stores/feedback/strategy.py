@@ -27,12 +27,6 @@ class Feedback:
         """Ids of all that was judged."""
         return {one.id for one in (*self.relevant, *self.irrelevant)}
 
-    @property
-    def fresh(self) -> list[Candidate]:
-        """The relevant that the last round found."""
-        last = max(one.round for one in self.relevant)
-        return [one for one in self.relevant if one.round == last]
-
 
 class Strategy(Protocol):
     """Searches again."""

@@ -97,17 +97,20 @@ def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
     return made
 
 
-def hit_metadata(hit: Hit) -> tuple[dict[str, Any], list[str]]:
+def hit_metadata(
+    hit: Hit, more: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], list[str]]:
     """Return a case's metadata with how it was found, and the names of what was added.
 
-    Added are ``score``, ``relevance``, ``facet_scores`` and ``case_id``. Where the case has a
-    field of such a name, its own stays, and the added one goes by ``hit_`` and the name.
+    Added are ``score``, ``relevance``, ``facet_scores``, ``case_id``, and what is given. Where the
+    case has a field of such a name, its own stays, and the added one goes by ``hit_`` and the name.
     """
-    found = {
+    found: dict[str, Any] = {
         "score": hit.score,
         "relevance": hit.relevance,
         "facet_scores": dict(hit.facet_scores),
         "case_id": hit.case.id,
+        **(more or {}),
     }
     told: dict[str, Any] = dict(hit.case.metadata)
     added = []

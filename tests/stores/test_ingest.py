@@ -216,6 +216,28 @@ def test_with_patterns_only_what_they_choose_is_updated_and_removed(
     assert chunks_of(store, "settings.yaml")[0]["text"] == "colour: teal"
 
 
+def test_with_kinds_only_files_of_these_are_looked_at(store: CaseStore, tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "tree",
+        {
+            "a.py": "x = 1\n",
+            "B.PY": "y = 2\n",
+            "c.md": "# C\n\nSea.\n",
+            "d.xyz": "z",
+            "e.bin": b"\0",
+        },
+    )
+    (folder / "f.md").symlink_to("/")
+    report = ingest(store, folder, kinds=["code"])
+    assert (report.files, report.failed, report.skipped) == (2, (), ())
+    assert sources(store) == ["B.PY", "a.py"]
+    ingest(store, folder, kinds=["markdown"])
+    for name in ("a.py", "c.md"):
+        (folder / name).unlink()
+    assert ingest(store, folder, kinds=["code"]).removed == 1
+    assert sources(store) == ["B.PY", "c.md"]
+
+
 @pytest.mark.parametrize("include", [["zzz*"], ["*.md", "zzz*"], ["guide/*.py"]])
 def test_pattern_that_matches_no_file_is_refused_before_anything_is_written(
     store: CaseStore, folder: Path, include: list[str]

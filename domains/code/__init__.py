@@ -1,0 +1,1 @@
+"""The code domain: questions about a source tree."""

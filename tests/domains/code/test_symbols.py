@@ -1,0 +1,116 @@
+"""Which symbols of a store a question names."""
+
+from __future__ import annotations
+
+import keyword
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.domains.code.symbols import CLASSES, FUNCTIONS, symbols_named
+
+KNOWN = [
+    *("Splitter", "Splitter.split", "Splitter.join", "Splitter.__init__"),
+    *("Lines", "Lines.cut", "Lines.of", "Lines.split"),
+    *("Console.print", "Console.get", "Console.show", "Console.add"),
+    *("grouped", "main", "add", "full", "of", "HTTPError", "pkg.Thing.run"),
+]
+SPLITTER = KNOWN[:4]
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("Show me the full split method of class Splitter", ["Splitter.split"]),
+        ("the method split in class Splitter", ["Splitter.split"]),
+        ("Splitter's split method", ["Splitter.split"]),
+        ("split of Splitter", ["Splitter.split"]),
+        ("class splitter, method split", ["Splitter.split"]),
+        ("the __init__ method of the class Splitter", ["Splitter.__init__"]),
+        ("What does `Lines.cut` return?", ["Lines.cut"]),
+        ("Lines::cut", ["Lines.cut"]),
+        ("where is other.lib.pkg.Thing.run called", ["pkg.Thing.run"]),
+        ("Thing.run", ["pkg.Thing.run"]),
+        ("text.splitter.grouped", ["grouped"]),
+        ("the function grouped", ["grouped"]),
+        ("the function called grouped", ["grouped"]),
+        ("print the body of main()", ["main"]),
+        ("is an HTTPError raised?", ["HTTPError"]),
+        ("the print method of Console", ["Console.print"]),
+        ("the get method of class Console", ["Console.get"]),
+        ("give me the whole class Splitter", SPLITTER),
+        ("Splitter", SPLITTER),
+        ("the add function", ["add"]),
+        ("the add method", ["Console.add"]),
+        ("the split method", ["Splitter.split", "Lines.split"]),
+        ("how does self.split work?", ["Splitter.split", "Lines.split"]),
+        ("compare the cut and the split method of Lines", ["Lines.cut", "Lines.split"]),
+        (
+            "the split method of class Lines and then the split method of class Splitter",
+            ["Lines.split", "Splitter.split"],
+        ),
+        ("Console.get, grouped() and Lines.cut", ["Console.get", "grouped", "Lines.cut"]),
+    ],
+)
+def test_question_names_what_people_call_so(question: str, named: list[str]) -> None:
+    assert symbols_named(question, KNOWN) == named
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "show me everything of the main idea",
+        "the full method of nothing",
+        "where are lines cut?",
+        "split the Lines",
+        "How does the class of a method matter?",
+        "the walk method of class Walker",
+    ],
+)
+def test_words_that_nothing_marks_as_names_name_nothing(question: str) -> None:
+    assert symbols_named(question, KNOWN) == []
+
+
+NAMES = st.from_regex(r"[a-z]{2,8}(_[a-z]{1,5})?", fullmatch=True).filter(
+    lambda name: not keyword.iskeyword(name)
+)
+# A capital and a letter that only these have: no word of the question is one of them by chance.
+METHODS = NAMES.map(lambda name: f"q{name}")
+OWNERS = NAMES.map(lambda name: f"Q{name}")
+ASKED = (
+    "Show me the full {method} method of class {owner}",
+    "Where is {owner}.{method} defined?",
+    "print method {method} in {owner}, please",
+    "`{method}` of the class {owner}",
+)
+
+
+@settings(max_examples=60)
+@given(METHODS, OWNERS, st.lists(OWNERS, max_size=4), st.sampled_from(ASKED))
+def test_method_and_class_name_that_method_of_that_class_and_no_other(
+    method: str, owner: str, others: list[str], asked: str
+) -> None:
+    others = [other for other in others if other != owner]
+    known = [symbol for one in (*others, owner) for symbol in (one, f"{one}.{method}")]
+    question = asked.format(method=method, owner=owner)
+    assert symbols_named(question, known) == [f"{owner}.{method}"]
+
+
+WORDS = st.sampled_from(
+    [*sorted(FUNCTIONS | CLASSES), "of", "the", "and", "Splitter", "`", ".", "("]
+)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(WORDS | st.text(max_size=6), max_size=12).map(" ".join),
+    st.lists(st.text(max_size=8) | st.sampled_from(KNOWN), max_size=8),
+)
+def test_any_text_names_symbols_of_the_store_only_and_each_once(
+    question: str, known: list[str]
+) -> None:
+    named = symbols_named(question, known)
+    assert set(named) <= set(known)
+    assert len(named) == len(set(named))

@@ -1,0 +1,77 @@
+"""`casewright ask --domain code`, as people run it, and its errors."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.domains.code.trees import source_tree
+from tests.serve.helpers import Done, new_home, one_line_error, result, run
+
+SPLIT = "Show me the full split method of class Splitter"
+#: What follows the question, and what the error must say.
+UNUSABLE: dict[str, tuple[list[str], str]] = {
+    "no source, and nothing indexed": (["-d", "code"], "--source DIR"),
+    "source that is not there": (["-d", "code", "--source", "none"], "No such file"),
+    "source that is a file": (["-d", "code", "--source", "file.py"], "no folder"),
+    "source that is empty": (["-d", "code", "--source", ""], "no folder"),
+    "source without source code": (["-d", "code", "--source", "docs"], "has no source code"),
+    "source of another domain": (["-d", "documents", "--source", "."], "goes with --domain code"),
+    "source of the default domain": (["--source", "."], "goes with --domain code"),
+    "store of source code": (["-d", "code", "--store", "x"], "--domain documents"),
+}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home without stores, with what is no source tree in it."""
+    home = new_home(tmp_path_factory.mktemp("bare") / "home")
+    (home / "file.py").write_text("x = 1\n", encoding="utf-8")
+    (home / "docs").mkdir()
+    (home / "docs" / "a.md").write_text("# A\n", encoding="utf-8")
+    return home
+
+
+@pytest.fixture(scope="module")
+def runs(bare: Path) -> dict[str, Done]:
+    """Each of them run, two at a time."""
+    with ThreadPoolExecutor(2) as pool:
+        started = {
+            name: pool.submit(run, bare, "ask", SPLIT, *given)
+            for name, (given, _) in UNUSABLE.items()
+        }
+        return {name: future.result() for name, future in started.items()}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_users_error_is_one_clear_line_and_makes_no_store(
+    runs: dict[str, Done], bare: Path, name: str
+) -> None:
+    line = one_line_error(runs[name])
+    assert UNUSABLE[name][1] in line
+    assert runs[name].stdout == ""
+    assert not (bare / "data").exists()
+
+
+def test_method_of_a_class_is_shown_in_full_and_asked_for_again_without_the_source(
+    tmp_path: Path,
+) -> None:
+    home, tree = new_home(tmp_path / "home"), source_tree(tmp_path / "demo")
+    done = run(home, "ask", "--domain", "code", "--source", tree, SPLIT)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"Indexing the source code in {tree}, once …\n"
+    for word in ("alpha", "bravo", "charlie"):
+        for number in range(14):
+            assert f"{word}_{number} = {word}_{number + 1}(given, {number})" in done.stdout
+    answer = result(run(home, "ask", "-d", "code", SPLIT, "--json"))
+    assert answer["plan"] == "s1 = code_search(query=question)"
+    assert answer["generator"] == "extractive"
+    assert len(answer["evidence"]) >= 3
+    assert answer["citations"] == [item["id"] for item in answer["evidence"]]
+    for item in answer["evidence"]:
+        assert item["source"].startswith("demo/text/splitter.py, lines ")
+        assert item["source"].endswith(" (Splitter.split)")
+    built = {one["name"]: one["built"] for one in result(run(home, "domains", "--json"))}
+    assert built["code"] is True
