@@ -10,6 +10,7 @@ finished once the checkpointer has its result; a resumed run repeats no finished
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -150,7 +151,11 @@ class Execution:
             scope=dict(self.caller.scope),
         )
         call = Call(self.toolbox[step.tool], arguments, context, self.limits)
-        call.told = lambda said: self.write({"event": "step_report", "step": own, "report": said})
+        # LangGraph's writer looks at the context that it is called in; a tool may have left it.
+        here = contextvars.copy_context()
+        call.told = lambda said: here.copy().run(
+            self.write, {"event": "step_report", "step": own, "report": said}
+        )
         return call
 
     def _starts(self, number: int) -> float:

@@ -203,6 +203,36 @@ def bench_stores(
     measure_stores(sizes_of(sizes), queries, engine).show(as_json=as_json, plot=plot)
 
 
+@bench.command("feedback")
+def bench_feedback(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder with the multi-hop sets, and scifact; without one, code alone."
+        ),
+    ] = None,
+    only: Annotated[str | None, typer.Option("--set", help="Only the set of this name.")] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="A sentence-transformers model's name or folder; else the packaged one."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=4, help="At most so many questions of each set.")
+    ] = None,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare relevance feedback with one search that judges as many, and with the post's loop.
+
+    The first time, every case is encoded: some fifteen minutes for all sets on two cores.
+    """
+    from casewright.bench.feedback.measure import measure_feedback
+    from casewright.stores.encoders.sources import named_encoder
+
+    report = measure_feedback(data, named_encoder(encoder), only=only, limit=limit)
+    report.show(as_json=as_json, plot=plot)
+
+
 @bench.command("selection")
 def bench_selection(
     domain: DomainName = "shopping",

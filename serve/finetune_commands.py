@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from casewright.errors import InputError
 from casewright.serve.options import AsJson, DomainName
 
-finetune = typer.Typer(help="Train planners on annotated queries.")
+if TYPE_CHECKING:
+    from casewright.finetune.judge_data import LabelledSet
+
+finetune = typer.Typer(help="Train a planner's reader, or the judge of relevance feedback.")
+
+#: Of the sets that a judge may be trained on: kept with the judge.
+_LICENCES = {
+    "musique": "CC BY 4.0",
+    "hotpotqa": "CC BY-SA 4.0",
+    "2wikimultihop": "Apache-2.0",
+    "scifact": "claims CC BY 4.0, abstracts ODC-By 1.0",
+    "code": "of the packages named",
+    "code_described": "of the packages named",
+}
 
 
 @finetune.command("reader")
@@ -40,3 +57,113 @@ def finetune_reader(
         print_json(told)
     else:
         print_table(["setting", "value"], [[name, str(value)] for name, value in told.items()])
+
+
+@finetune.command("judge")
+def finetune_judge(
+    target: Annotated[Path, typer.Option("--output", help="The JSON file to write the judge to.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder with the bench's multi-hop sets, or with cases.jsonl and "
+            "questions.jsonl of your own; without one, installed packages' code.",
+        ),
+    ] = None,
+    only: Annotated[str | None, typer.Option("--set", help="Only the set of this name.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=4, help="At most so many questions of each set.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train the offline judge of relevance feedback, and measure it on the other half.
+
+    Half of the questions, by a hash of their ids, are trained on; the figures are of the others.
+    Each is of a feedback loop with this judge: what it found, beside a single search of as many;
+    the same with the labels as judge, and with a judge trained on shuffled labels.
+    """
+    from casewright.finetune.judge_training import train_judge
+    from casewright.serve.output import print_json, print_table
+
+    _check_file(target)
+    with _labelled_sets(data, only, limit) as sets:
+        model = train_judge(sets)
+    model.save(target)
+    if as_json:
+        thresholds = {"first": model.first.threshold, "later": model.later.threshold}
+        print_json({"file": str(target), "thresholds": thresholds, **model.training})
+        return
+    rows = [
+        {"set": name, "strategy": strategy, **figures}
+        for name, by_strategy in model.training["test_figures"].items()
+        for strategy, figures in by_strategy.items()
+    ]
+    columns = list(rows[0])
+    print_table(columns, [[row[column] for column in columns] for row in rows], str(target))
+
+
+def _check_file(file: Path) -> None:
+    """Refuse a file that cannot be written before what takes long; make nothing.
+
+    Raises:
+        InputError: It is a folder, or below a file, or may not be written.
+    """
+    if file.is_dir():
+        raise InputError(f"--output {file} is a folder. Give the name of a file in it.")
+    there = next(place for place in file.absolute().parents if place.exists())
+    if not there.is_dir():
+        raise InputError(f"--output {file} cannot be written: {there} is a file.")
+    try:
+        if file.exists():
+            file.open("ab").close()
+        else:
+            with TemporaryDirectory(dir=there):
+                pass
+    except OSError as error:
+        raise InputError(
+            f"--output {file} cannot be written: {error.strerror}. Give a file that you may write."
+        ) from error
+
+
+@contextmanager
+def _labelled_sets(
+    data: Path | None, only: str | None, limit: int | None
+) -> Iterator[list[LabelledSet]]:
+    """Open the sets of a folder; their stores live as long as this is open."""
+    from casewright.bench.feedback.sets import find_sets
+    from casewright.bench.feedback.split import is_training
+    from casewright.finetune.judge_data import (
+        LabelledQuestion,
+        LabelledSet,
+        halves,
+        is_labelled_folder,
+        labelled_store,
+        read_labelled,
+    )
+    from casewright.stores import default_encoder
+    from casewright.stores.feedback import NeighbourStrategy, SentenceStrategy, Strategy
+
+    encoder = default_encoder()
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
+        sets: list[LabelledSet] = []
+        if data is not None and is_labelled_folder(data):
+            if only not in (None, data.name):
+                raise InputError(
+                    f"There is no set {only!r} here. {data} holds {data.name!r} alone."
+                )
+            cases, questions = read_labelled(data)
+            # Looked at before anything is encoded.
+            parts = halves(data.name, questions[:limit], is_training)
+            store = stack.enter_context(labelled_store(cases, encoder, place / "labelled"))
+            sets.append(LabelledSet(data.name, store, *parts))
+        else:
+            for found in find_sets(data, only, limit):
+                training, test = (
+                    [LabelledQuestion(q.id, q.text, q.relevant) for q in found.half(training=half)]
+                    for half in (True, False)
+                )
+                store = stack.enter_context(found.store(encoder, place / found.name))
+                by: Strategy = NeighbourStrategy() if found.kind == "code" else SentenceStrategy()
+                told = {"licence": _LICENCES.get(found.name, ""), **found.settings}
+                sets.append(LabelledSet(found.name, store, training, test, (by,), told))
+        yield sets

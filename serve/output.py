@@ -13,14 +13,14 @@ STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "�
 #: Why a feedback loop stopped, in words.
 STOPPED = {
     "settled": "nothing more was relevant",
-    "nothing_relevant": "none was relevant: what the question found is shown, unconfirmed",
+    "nothing_relevant": "nothing was relevant; what the question found is shown, unconfirmed",
     "exhausted": "nothing unseen was left",
-    "rounds": "stopped at the most rounds",
-    "candidates": "stopped at the most candidates",
-    "tokens": "stopped at the most tokens",
-    "deadline": "stopped by the time limit",
-    "judge_failed": "stopped, for the judge failed",
-    "search_failed": "stopped, for a search failed",
+    "rounds": "the limit of rounds was reached",
+    "candidates": "the limit of candidates was reached",
+    "tokens": "the limit of tokens was reached",
+    "deadline": "the time limit was reached",
+    "judge_failed": "it ended, since the judge failed",
+    "search_failed": "it ended, since a search failed",
 }
 
 
@@ -44,13 +44,18 @@ def print_answer(answer: Mapping[str, Any]) -> None:
             f"{step['milliseconds']:.0f}",
             f"{len(step['rows'])}" if step["status"] == "done" else escape(step["status"]),
         )
-        for told in step["reports"]:
-            if line := _round_told(told):
-                steps.add_row("", f"[dim]{escape(line)}[/]", "", "")
     console.print("[bold]Plan[/bold]")
     console.print(steps)
+    for step in answer["steps"]:
+        lines = [line for told in step["reports"] if (line := _round_told(told))]
+        if lines:
+            console.print(f"\n[bold]Rounds of {step['step']}[/bold]")
+        for line in lines:
+            console.print(escape(line), soft_wrap=True)
     console.print("\n[bold]Answer[/bold]")
-    console.print(escape(answer["text"]))
+    for line in answer["text"].split("\n"):
+        # What is indented is code, whose lines are not to be folded.
+        console.print(escape(line), soft_wrap=line[:1].isspace())
     cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
     if cited:
         console.print("\n[bold]Evidence[/bold]")
@@ -74,12 +79,12 @@ def _round_told(told: Mapping[str, Any]) -> str:
     if told.get("event") == "feedback_round":
         note = f" {told['note']}" if told["note"] else ""
         return (
-            f"   round {told['round']}, by {told['search']}: {told['found']} found, "
-            f"{told['judged']} judged, {told['relevant']} relevant, {told['total']} in all;"
-            f" {told['milliseconds']:.0f} ms.{note}"
+            f"{told['round']}. by {told['search']}: {told['found']} found, "
+            f"{told['judged']} judged, {told['relevant']} relevant, {told['total']} in all; "
+            f"{told['milliseconds']:.0f} ms.{note}"
         )
     if told.get("event") == "feedback_ended":
-        return f"   {STOPPED[told['reason']]}; judged by {told['judge']}"
+        return f"Then {STOPPED[told['reason']]}. Judge: {told['judge']}."
     return ""
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.asked import Asked, spread
-from casewright.stores.case import Case
+from casewright.stores.asked import SLACK, Asked, spread
 from casewright.stores.engines.engine import NoCollectionError, Ranked, RecommendStrategy, Where
 from casewright.stores.finding import Finder
 from casewright.stores.hit import DECIMALS, Hit
-from casewright.stores.stored import read
 from casewright.stores.tenant import within
 
 
@@ -85,13 +82,12 @@ class Question:
             exclude: Ids of cases that are not wanted.
         """
         engine, collection = self.finder.engine, self.finder.collection
-        try:
-            found = engine.rank(
-                collection, self._weighed(vectors), k + len(set(exclude)), self._bound
-            )
-        except NoCollectionError:
-            return []
-        return self._best_of([one for each in found for one in each], k, exclude)
+        weighed = self._weighed(vectors)
+
+        def ranked(limit: int) -> list[list[Ranked]]:
+            return engine.rank(collection, weighed, limit, self._bound)
+
+        return self._best_of(ranked, k, set(exclude))
 
     def recommended(
         self,
@@ -111,50 +107,31 @@ class Question:
             exclude: Ids of cases that are not wanted.
             strategy: See ``Engine.recommend``; nearness is the score that it gives.
         """
-        try:
-            found = self.finder.engine.recommend(
-                self.finder.collection,
-                self._weighed(positive),
-                self._weighed(negative),
-                k + len(set(exclude)),
-                self._bound,
-                strategy=strategy,
-            )
-        except NoCollectionError:
-            return []
-        return self._best_of(found, k, exclude)
+        engine, collection = self.finder.engine, self.finder.collection
+        examples = self._weighed(positive), self._weighed(negative)
 
-    def matching(
-        self, conditions: Sequence[Mapping[str, Any]], *, exclude: Collection[str] = ()
-    ) -> list[Found]:
-        """Return every case that meets one of some conditions, by score and then id.
+        def ranked(limit: int) -> list[list[Ranked]]:
+            return [engine.recommend(collection, *examples, limit, self._bound, strategy=strategy)]
+
+        return self._best_of(ranked, k, set(exclude))
+
+    def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
+        """Return every case that meets a condition beside the question's own, by score, then id.
+
+        Where both name a field, the question's condition counts.
 
         Args:
-            conditions: Metadata fields with a value, or a list of values, each; beside ``where``.
+            where: Metadata that a case must have; see ``engine.Where``.
             exclude: Ids of cases that are not wanted.
         """
-        if not conditions:
-            return []
-        # One read for all of them: of each field, any of the values that one of them wants.
-        wanted: dict[str, list[Any]] = {}
-        for condition in conditions:
-            for name, value in condition.items():
-                wanted.setdefault(name, []).extend(value if isinstance(value, list) else [value])
-        # Where the question's own condition names a field, that is asked for, and this one checked.
-        where: dict[str, Any] = {**wanted, **(self.where or {})}
+        both = within({**where, **(self.where or {})}, self.finder.tenant)
         try:
-            points = self.finder.engine.scroll(
-                self.finder.collection, within(where, self.finder.tenant)
-            )
+            points = self.finder.engine.scroll(self.finder.collection, both)
         except NoCollectionError:
             return []
         left = set(exclude)
-        near = [
-            point.id
-            for point in points
-            if point.id not in left and any(_meets(read(point), one) for one in conditions)
-        ]
-        hits = sorted(self.hits(near), key=lambda hit: (-round(hit.score, DECIMALS), hit.case.id))
+        hits = self.hits([point.id for point in points if point.id not in left])
+        hits.sort(key=lambda hit: (-round(hit.score, DECIMALS), hit.case.id))
         return [Found(hit, hit.score) for hit in hits]
 
     @property
@@ -173,19 +150,24 @@ class Question:
         weighed = given * spread(self.asked.schema, self.asked.shares)
         return np.pad(weighed.astype(np.float32), ((0, 0), (0, 1)))
 
-    def _best_of(self, found: Sequence[Ranked], k: int, exclude: Collection[str]) -> list[Found]:
-        best: dict[str, float] = {}
-        for id_, score in found:
-            best[id_] = max(score, best.get(id_, score))
-        for id_ in exclude:
-            best.pop(id_, None)
-        order = sorted(best, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
-        return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
-
-
-def _meets(case: Case, condition: Mapping[str, Any]) -> bool:
-    known = case.metadata
-    return all(
-        known.get(name) in value if isinstance(value, list) else known.get(name) == value
-        for name, value in condition.items()
-    )
+    def _best_of(
+        self, ranked: Callable[[int], list[list[Ranked]]], k: int, exclude: set[str]
+    ) -> list[Found]:
+        """Return the k best of several rankings; fetch on while ties cross the cut."""
+        limit = k + len(exclude) + 2
+        while k > 0:
+            try:
+                rankings = ranked(limit)
+            except NoCollectionError:
+                return []
+            best: dict[str, float] = {}
+            for id_, score in (one for each in rankings for one in each):
+                best[id_] = max(score, best.get(id_, score))
+            # What a case that was not fetched may score.
+            rest = max((each[-1][1] for each in rankings if len(each) == limit), default=-np.inf)
+            kept = best.keys() - exclude
+            order = sorted(kept, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
+            if len(order) < k or round(best[order[-1]], DECIMALS) > rest + SLACK:
+                return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
+            limit *= 2
+        return []

@@ -36,7 +36,7 @@ def read_multihop(file: Path, name: str) -> QaSet:
     Raises:
         InputError: A line has another form.
     """
-    items = list(_items(file))
+    items = list(read_items(file))
     everything = sorted({paragraph for _, paragraphs, _ in items for paragraph in paragraphs})
     places = {paragraph: place for place, paragraph in enumerate(everything)}
     questions = []
@@ -57,8 +57,8 @@ def reference_sentence(question: str, answer: str) -> str:
     return f"The answer to the question “{question.strip()}” is: {answer.strip()}."
 
 
-def _items(file: Path) -> Iterator[tuple[Mapping[str, Any], set[Paragraph], set[Paragraph]]]:
-    """Yield each item with its paragraphs and the supporting ones among them."""
+def read_items(file: Path) -> Iterator[tuple[Mapping[str, Any], set[Paragraph], set[Paragraph]]]:
+    """Yield each item with its paragraphs and the supporting ones; raises InputError."""
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:

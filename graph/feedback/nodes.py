@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 
-from casewright.errors import CasewrightError, told
+from casewright.errors import StoreError
 from casewright.graph.containment import await_within, contained
 from casewright.graph.feedback.limits import FeedbackLimits, estimated_tokens
+from casewright.graph.feedback.rounds import found as found_in
+from casewright.graph.feedback.rounds import judged, left, unjudged, unsearched
 from casewright.graph.feedback.state import FeedbackResult, FeedbackState
 from casewright.planner.request import check_question
 from casewright.stores import Case, CaseStore, Found, Question
@@ -24,7 +27,6 @@ from casewright.stores.feedback import (
     JudgeRequest,
     Strategy,
     Verdicts,
-    checked,
 )
 from casewright.tools.deadline import call_within, start_daemon
 
@@ -49,61 +51,72 @@ class Nodes:
         self.weights = weights
         self.text = text
 
+    def begin(self, state: FeedbackState) -> dict[str, Any]:
+        """Forget what a thread's earlier question found."""
+        return {"candidates": [], "rounds": [], "reason": ""}
+
     def search(self, state: FeedbackState) -> dict[str, Any]:
         """Find candidates that were not seen: by the question first, then by the strategy."""
         started = time.perf_counter()
-        if not state.get("rounds"):
-            return self._first(state, started)
+        if not state["rounds"]:
+            check_question(state.get("question", ""))
+            try:
+                return call_within(lambda: self._first(state, started), self.limits.seconds)
+            except TimeoutError:
+                raise self._too_slow() from None
         try:
-            with contained(self.strategy.name):
-                found = call_within(lambda: self._again(state), self._left(state))
+            found = call_within(lambda: self._again(state), left(state, self.limits))
         except Exception as error:  # noqa: BLE001 - what was found before is worth more
-            return self._no_search(state, error)
-        return self._found(state, found, started)
+            return unsearched(state, self.limits, error, started)
+        return found_in(state, found, self.strategy.name, started)
 
     async def asearch(self, state: FeedbackState) -> dict[str, Any]:
         """The same, without blocking the event loop."""
         started = time.perf_counter()
-        if not state.get("rounds"):
-            return await asyncio.wrap_future(start_daemon(lambda: self._first(state, started)))
+        if not state["rounds"]:
+            check_question(state.get("question", ""))
+            first = asyncio.wrap_future(start_daemon(lambda: self._first(state, started)))
+            try:
+                return await await_within(first, self.limits.seconds)
+            except TimeoutError:
+                raise self._too_slow() from None
         try:
-            with contained(self.strategy.name):
-                work = asyncio.wrap_future(start_daemon(lambda: self._again(state)))
-                found = await await_within(work, self._left(state))
+            work = asyncio.wrap_future(start_daemon(lambda: self._again(state)))
+            found = await await_within(work, left(state, self.limits))
         except Exception as error:  # noqa: BLE001 - what was found before is worth more
-            return self._no_search(state, error)
-        return self._found(state, found, started)
+            return unsearched(state, self.limits, error, started)
+        return found_in(state, found, self.strategy.name, started)
 
     def judge(self, state: FeedbackState) -> dict[str, Any]:
         """Have the unseen judged, in one call."""
         started = time.perf_counter()
-        request = self._request(state)
+        try:
+            request, whole = self._request(state)
+        except StoreError as error:
+            return unsearched(state, self.limits, error, started)
         try:
             verdicts = call_within(lambda: self._asked(request), request.seconds)
         except GraphBubbleUp:
             # An interrupt asks a person, who may be the judge.
             raise
         except Exception as error:  # noqa: BLE001 - judges raise anything
-            return self._unjudged(state, request, error, started)
-        return self._judged(state, request, verdicts, started)
+            return unjudged(state, request, error, started)
+        return judged(state, self.limits, request, verdicts, started, whole=whole)
 
     async def ajudge(self, state: FeedbackState) -> dict[str, Any]:
         """The same, without blocking the event loop."""
         started = time.perf_counter()
-        request = await asyncio.wrap_future(start_daemon(lambda: self._request(state)))
         try:
-            with contained(self.by.name):
-                work = (
-                    self.by.ajudge(request)
-                    if isinstance(self.by, AsyncJudge)
-                    else asyncio.wrap_future(start_daemon(lambda: self._asked(request)))
-                )
-                verdicts = await await_within(work, request.seconds)
+            request, whole = await asyncio.wrap_future(start_daemon(lambda: self._request(state)))
+        except StoreError as error:
+            return unsearched(state, self.limits, error, started)
+        try:
+            verdicts = await await_within(self._aasked(request), request.seconds)
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 - judges raise anything
-            return self._unjudged(state, request, error, started)
-        return self._judged(state, request, verdicts, started)
+            return unjudged(state, request, error, started)
+        return judged(state, self.limits, request, verdicts, started, whole=whole)
 
     def finish(self, state: FeedbackState) -> dict[str, Any]:
         """Return what is relevant, or where nothing is, what the question itself found."""
@@ -135,19 +148,25 @@ class Nodes:
             self.by.name,
             self.strategy.name,
         )
-        return {"feedback": result.to_json()}
+        # The condition belongs to one question: the next one on a thread starts with its own.
+        return {"feedback": result.to_json(), "where": None}
 
     def _question(self, state: FeedbackState) -> Question | None:
         return self.store.question(
             state["question"], weights=self.weights, where=state.get("where")
         )
 
+    def _too_slow(self) -> StoreError:
+        return StoreError(
+            f"The first search of {self.store.schema.name!r} took longer than "
+            f"{self.limits.seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
+        )
+
     def _first(self, state: FeedbackState, started: float) -> dict[str, Any]:
-        check_question(state.get("question", ""))
         question = self._question(state)
         wanted = min(self.limits.first, self.limits.candidates)
         found = question.best(wanted) if question else []
-        return self._found({**state, "candidates": [], "rounds": []}, found, started)
+        return found_in(state, found, "question", started)
 
     def _again(self, state: FeedbackState) -> Sequence[Found]:
         question = self._question(state)
@@ -158,14 +177,14 @@ class Nodes:
         irrelevant = [one for one, mark in known if mark is False]
         if not relevant:
             return []
-        room = self.limits.candidates - len(known)
-        with contained(self.strategy.name):
-            found = self.strategy.search(
-                question, Feedback(relevant, irrelevant), min(self.limits.more, room)
-            )
+        wanted = min(self.limits.more, self.limits.candidates - len(state["candidates"]))
         seen = {one["id"] for one in state["candidates"]}
-        unseen = {one.hit.case.id: one for one in found if one.hit.case.id not in seen}
-        return list(unseen.values())[: min(self.limits.more, room)]
+        unseen: dict[str, Found] = {}
+        with _contained(self.strategy.name):
+            for one in self.strategy.search(question, Feedback(relevant, irrelevant), wanted):
+                if one.hit.case.id not in seen and math.isfinite(one.nearness):
+                    unseen.setdefault(one.hit.case.id, one)
+        return list(unseen.values())[:wanted]
 
     def _candidates(
         self, question: Question, state: FeedbackState
@@ -187,48 +206,8 @@ class Nodes:
             if (hit := hits.get(one["id"])) is not None
         ]
 
-    def _found(
-        self, state: FeedbackState, found: Sequence[Found], started: float
-    ) -> dict[str, Any]:
-        rounds = state["rounds"]
-        number = len(rounds) + 1
-        new = [
-            {
-                "id": one.hit.case.id,
-                "round": number,
-                "nearness": float(one.nearness),
-                "relevant": None,
-                "probability": None,
-            }
-            for one in found
-        ]
-        trace = {
-            "round": number,
-            "search": self.strategy.name if rounds else "question",
-            "found": len(new),
-            "judged": 0,
-            "relevant": 0,
-            "total": sum(bool(one["relevant"]) for one in state["candidates"]),
-            "tokens": 0,
-            "milliseconds": _since(started),
-            "note": "",
-        }
-        if not new:
-            _tell(trace)
-        return {
-            "candidates": [*state["candidates"], *new],
-            "rounds": [*rounds, trace],
-            "reason": "" if new else "exhausted",
-        }
-
-    def _no_search(self, state: FeedbackState, error: Exception) -> dict[str, Any]:
-        if isinstance(error, TimeoutError):
-            return {"reason": "deadline"}
-        note = str(error) if isinstance(error, CasewrightError) else told(error)
-        last = {**state["rounds"][-1], "note": f"The next search failed: {note}"}
-        return {"reason": "search_failed", "rounds": [*state["rounds"][:-1], last]}
-
-    def _request(self, state: FeedbackState) -> JudgeRequest:
+    def _request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
+        """Return what the judge is asked, and whether that is all that there is to judge."""
         question = self._question(state)
         known = self._candidates(question, state) if question else []
         relevant = [one for one, mark in known if mark]
@@ -241,87 +220,41 @@ class Nodes:
             if spent > self.limits.tokens:
                 break
             fitting.append(one)
-        return JudgeRequest(state["question"], relevant, fitting, self._left(state))
+        asked = JudgeRequest(state["question"], relevant, fitting, left(state, self.limits))
+        return asked, len(fitting) == len(unseen)
 
     def _asked(self, request: JudgeRequest) -> Verdicts:
         if not request.candidates:
             return Verdicts(frozenset())
-        with contained(self.by.name):
+        if request.seconds <= 0:
+            raise TimeoutError
+        with _contained(self.by.name):
             return self.by.judge(request)
 
-    def _judged(
-        self, state: FeedbackState, request: JudgeRequest, given: Any, started: float
-    ) -> dict[str, Any]:
-        verdicts = checked(given, request)
-        asked = {one.id for one in request.candidates}
-        candidates = [
-            {
-                **one,
-                "relevant": one["id"] in verdicts.relevant,
-                "probability": verdicts.probabilities.get(one["id"]),
-            }
-            if one["id"] in asked
-            else one
-            for one in state["candidates"]
-        ]
-        texts = [one.text for one in (*request.relevant, *request.candidates)]
-        counted = sum(verdicts.tokens.get(name, 0) for name in ("input", "output"))
-        estimated = estimated_tokens(request.question, *texts) if asked else 0
-        trace = {
-            **state["rounds"][-1],
-            "judged": len(asked),
-            "relevant": len(verdicts.relevant),
-            "total": sum(bool(one["relevant"]) for one in candidates),
-            "tokens": max(counted, 0) or estimated,
-            "note": verdicts.note,
-        }
-        trace["milliseconds"] = round(trace["milliseconds"] + _since(started), 3)
-        _tell(trace)
-        update: dict[str, Any] = {
-            "candidates": candidates,
-            "rounds": [*state["rounds"][:-1], trace],
-        }
-        return {**update, "reason": self._reason({**state, **update})}  # type: ignore[typeddict-item]
-
-    def _unjudged(
-        self, state: FeedbackState, request: JudgeRequest, error: Exception, started: float
-    ) -> dict[str, Any]:
-        # A judge may have had a shorter deadline of its own.
-        late = isinstance(error, TimeoutError) and _since(started) >= request.seconds * 1000
-        trace = {**state["rounds"][-1]}
-        trace["note"] = "The judge took too long." if late else f"The judge failed: {told(error)}"
-        trace["milliseconds"] = round(trace["milliseconds"] + _since(started), 3)
-        _tell(trace)
-        return {
-            "rounds": [*state["rounds"][:-1], trace],
-            "reason": "deadline" if late else "judge_failed",
-        }
-
-    def _reason(self, state: FeedbackState) -> str:
-        """Return why the loop stops after a round was judged; empty where it goes on."""
-        rounds, limits = state["rounds"], self.limits
-        judged = sum(one["relevant"] is not None for one in state["candidates"])
-        if judged < len(state["candidates"]):
-            return "tokens"
-        if not rounds[-1]["relevant"]:
-            return "settled" if rounds[-1]["total"] else "nothing_relevant"
-        if len(rounds) >= limits.rounds:
-            return "rounds"
-        if judged >= limits.candidates:
-            return "candidates"
-        if sum(one["tokens"] for one in rounds) >= limits.tokens:
-            return "tokens"
-        return "deadline" if self._left(state) <= 0 else ""
-
-    def _left(self, state: FeedbackState) -> float:
-        """Return the seconds that are left; what a pause took does not count."""
-        spent: float = sum(one["milliseconds"] for one in state["rounds"])
-        return max(self.limits.seconds - spent / 1000, 0.0)
+    async def _aasked(self, request: JudgeRequest) -> Verdicts:
+        if not (isinstance(self.by, AsyncJudge) and request.candidates and request.seconds > 0):
+            return await asyncio.wrap_future(start_daemon(lambda: self._asked(request)))
+        # Inside of the coroutine: a task that ends by SystemExit would end the event loop.
+        with _contained(self.by.name):
+            return await self.by.ajudge(request)
 
 
-def _since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 3)
+@contextmanager
+def _contained(caller: str) -> Iterator[None]:
+    """Make a failure, too, of a cancellation that nobody asked for."""
+    with contained(caller):
+        try:
+            yield
+        except asyncio.CancelledError:
+            if _cancelled():
+                raise
+            raise RuntimeError(f"{caller} was cancelled") from None
 
 
-def _tell(trace: Mapping[str, Any]) -> None:
-    get_stream_writer()({"event": "feedback_round", **trace})
+def _cancelled() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # A thread without an event loop.
+        return False
+    return task is not None and task.cancelling() > 0

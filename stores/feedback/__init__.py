@@ -2,7 +2,9 @@
 
 from casewright.stores.feedback.candidate import Candidate, case_text
 from casewright.stores.feedback.judge import AsyncJudge, Judge, JudgeRequest, Verdicts, checked
+from casewright.stores.feedback.judge_model import JudgeModel
 from casewright.stores.feedback.neighbours import NeighbourStrategy
+from casewright.stores.feedback.offline_judge import OfflineJudge
 from casewright.stores.feedback.recommend import RecommendStrategy
 from casewright.stores.feedback.rocchio import RocchioStrategy
 from casewright.stores.feedback.sentences import SentenceStrategy
@@ -14,8 +16,10 @@ __all__ = [
     "Candidate",
     "Feedback",
     "Judge",
+    "JudgeModel",
     "JudgeRequest",
     "NeighbourStrategy",
+    "OfflineJudge",
     "RecommendStrategy",
     "RocchioStrategy",
     "SentenceStrategy",

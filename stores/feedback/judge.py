@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from casewright.errors import cleaned
 from casewright.stores.feedback.candidate import Candidate
+
+#: Most tokens that one call is taken to have spent.
+MOST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +41,15 @@ class Verdicts:
         probabilities: Id to how probable that is, from 0 to 1, where the judge can tell.
         tokens: Token counts where a language model judged: ``input`` and ``output``.
         note: What went wrong, where something did.
+        failed: The judge could not judge, a model not be reached for example: nothing is said of
+            any candidate. It ends the loop as an exception would.
     """
 
     relevant: frozenset[str]
     probabilities: Mapping[str, float] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    failed: bool = False
 
 
 class Judge(Protocol):
@@ -70,20 +77,27 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
     What is no verdict is read as "nothing more", and its note says so.
     """
     if not isinstance(verdicts, Verdicts):
-        return Verdicts(frozenset(), note=f"the judge answered with a {type(verdicts).__name__}")
+        return Verdicts(frozenset(), note=f"The judge answered with a {type(verdicts).__name__}.")
     known = {candidate.id for candidate in request.candidates}
     try:
+        failed = bool(verdicts.failed)
         return Verdicts(
-            frozenset(known & set(verdicts.relevant)),
+            frozenset() if failed else frozenset(known & set(verdicts.relevant)),
             {
                 id_: float(p)
                 for id_, p in verdicts.probabilities.items()
                 if id_ in known and 0 <= float(p) <= 1
             },
-            {str(name): int(count) for name, count in verdicts.tokens.items()},
-            str(verdicts.note),
+            # More is no count, and no checkpoint could hold it.
+            {str(name): min(max(int(n), 0), MOST) for name, n in verdicts.tokens.items()},
+            plain(str(verdicts.note)),
+            failed,
         )
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        return Verdicts(
-            frozenset(), note=f"the judge's verdicts cannot be read ({type(error).__name__})"
-        )
+    except Exception as error:  # noqa: BLE001 - what a judge hands back may raise anything
+        name = type(error).__name__
+        return Verdicts(frozenset(), note=f"The judge's verdicts cannot be read ({name}).")
+
+
+def plain(note: str) -> str:
+    """Return a note in one bounded line that can be written as UTF-8, without secrets."""
+    return cleaned(note.encode("utf-8", "replace").decode())

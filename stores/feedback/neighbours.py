@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from casewright.errors import InputError
+from casewright.stores.documents.places import around, covering, place_of
 from casewright.stores.feedback.rocchio import RocchioStrategy
 from casewright.stores.feedback.strategy import Feedback, Strategy
 from casewright.stores.question import Found, Question
-
-PLACE = ("root", "source", "position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +36,11 @@ class NeighbourStrategy:
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         """Fetch, then search; see ``Strategy``."""
-        near = question.matching(self._wanted(feedback), exclude=feedback.seen)[:k]
+        wanted = {place for one in feedback.relevant for place in around(one.hit.case, self.reach)}
+        near = question.matching(covering(wanted), exclude=feedback.seen) if wanted else []
+        near = [one for one in near if place_of(one.hit.case) in wanted][:k]
         if len(near) == k:
             return near
         have = {one.hit.case.id for one in near}
         more = self.then.search(question, feedback, k)
         return [*near, *(one for one in more if one.hit.case.id not in have)][:k]
-
-    def _wanted(self, feedback: Feedback) -> list[Mapping[str, Any]]:
-        """Return one condition a document: these positions in it."""
-        places: dict[tuple[Any, Any], set[int]] = {}
-        for one in feedback.relevant:
-            known = one.hit.case.metadata
-            if all(name in known for name in PLACE) and isinstance(known["position"], int):
-                at = known["position"]
-                near = {*range(at - self.reach, at + self.reach + 1)} - {at}
-                places.setdefault((known["root"], known["source"]), set()).update(near)
-        return [
-            {"root": root, "source": source, "position": sorted(at for at in wanted if at > 0)}
-            for (root, source), wanted in places.items()
-        ]

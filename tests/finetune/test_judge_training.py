@@ -1,0 +1,210 @@
+"""Training the offline judge on labelled questions."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.judge_data import (
+    LabelledQuestion,
+    LabelledSet,
+    halves,
+    labelled_store,
+    read_labelled,
+)
+from casewright.finetune.judge_figures import auc, calibration_error
+from casewright.finetune.judge_states import FIRST_K, MORE_K, Walker, gold
+from casewright.finetune.judge_training import train_judge
+from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
+from casewright.stores.feedback import (
+    JudgeModel,
+    OfflineJudge,
+    RocchioStrategy,
+    SentenceStrategy,
+)
+from tests.support.encoders import HashingEncoder
+
+PLACES = [
+    f"{a}{b}" for a in ("Mill", "Stone", "Ash", "Oak", "Lin") for b in ("ford", "ham", "wick")
+]
+PEOPLE = [
+    f"{a} {b}" for a in ("Ada", "Ben", "Cleo", "Dan", "Eve") for b in ("Hart", "Rook", "Vale")
+]
+RIVERS = [
+    f"{a} {b}" for a in ("Blue", "Long", "Old", "Wild", "Slow") for b in ("Run", "Beck", "Burn")
+]
+
+
+def folder(tmp: Path) -> Path:
+    """Two-hop questions: the town where a person was born, and the river of that town."""
+    draw = random.Random(3)
+    towns, rivers = draw.sample(PLACES, 15), draw.sample(RIVERS, 15)
+    cases, questions = [], []
+    for n, (person, town, river) in enumerate(zip(PEOPLE, towns, rivers, strict=True)):
+        born = f"{person} was a painter. The birth of {person} was in {town}."
+        flows = f"{town} is a town. The river {river} flows by."
+        cases += [
+            {"id": f"p{n}", "title": person, "text": born},
+            {"id": f"t{n}", "title": town, "text": flows},
+            {"id": f"x{n}", "title": f"{person} prize", "text": f"A prize of painters, year {n}."},
+            {"id": f"y{n}", "title": river, "text": f"The {river} has fish number {n}."},
+        ]
+        for m, words in enumerate(
+            ("Which river flows by the place of birth of", "river at home of")
+        ):
+            asked = f"{words} {person}?"
+            questions.append({"id": f"{n}-{m}", "question": asked, "relevant": [f"p{n}", f"t{n}"]})
+    write(tmp / "cases.jsonl", cases)
+    write(tmp / "questions.jsonl", questions)
+    return tmp
+
+
+def write(file: Path, records: Sequence[Mapping[str, object]]) -> None:
+    file.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabelledSet]:
+    cases, questions = read_labelled(folder(tmp_path_factory.mktemp("labelled")))
+    parts = halves("towns", questions, lambda id_: id_.endswith("0"))
+    with labelled_store(cases, HashingEncoder(64)) as store:
+        yield LabelledSet("towns", store, *parts, settings={"licence": "none"})
+
+
+@pytest.fixture(scope="module")
+def model(labelled: LabelledSet) -> JudgeModel:
+    return train_judge([labelled], progress=False)
+
+
+def test_a_judge_learns_what_is_relevant_and_its_control_does_not(model: JudgeModel) -> None:
+    figures = model.training["test_figures"]["towns"]["sentences"]
+    assert figures["questions"] == 15
+    assert figures["auc"] > 0.85
+    assert figures["auc"] > figures["auc_control"] + 0.1
+    assert figures["brier"] < figures["brier_base_rate"]
+    assert figures["marked_precision"] > 0.5
+    assert model.training["sets"]["towns"] == {
+        "licence": "none",
+        "questions_training": 15,
+        "questions_test": 15,
+    }
+
+
+def test_equal_data_makes_an_equal_file(
+    model: JudgeModel, labelled: LabelledSet, tmp_path: Path
+) -> None:
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    model.save(one)
+    train_judge([labelled], progress=False).save(other)
+    assert one.read_bytes() == other.read_bytes()
+    assert JudgeModel.load(one) == model
+
+
+def test_nothing_is_learned_from_the_test_questions(
+    model: JudgeModel, labelled: LabelledSet
+) -> None:
+    nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
+    changed = [LabelledQuestion(q.id, f"{q.text} really", nowhere) for q in labelled.test]
+    other = LabelledSet(labelled.name, labelled.store, labelled.training, changed)
+    made = train_judge([other], progress=False)
+    assert (made.first, made.later) == (model.first, model.later)
+
+
+@pytest.mark.parametrize("strategy", [SentenceStrategy(), RocchioStrategy()], ids=["0", "1"])
+def test_training_walks_the_loop_that_is_run_later(
+    model: JudgeModel, labelled: LabelledSet, strategy: SentenceStrategy | RocchioStrategy
+) -> None:
+    from casewright.finetune.judge_figures import by_model
+
+    walker = Walker(labelled, strategy)
+    limits = FeedbackLimits(first=FIRST_K, more=MORE_K, seconds=60.0)
+    for asked in labelled.test:
+        loop = build_feedback(labelled.store, OfflineJudge(model), strategy, limits=limits)
+        result = FeedbackResult.from_state(loop.invoke({"question": asked.text}))
+        walked = walker.rounds(asked, by_model(model))
+        assert [one["id"] for one in result.candidates] == [i for r, _ in walked for i in r.ids]
+        marked = {id_ for _, ids in walked for id_ in ids}
+        assert {one["id"] for one in result.candidates if one["relevant"]} == marked
+
+
+def test_the_labels_as_judge_call_relevant_what_is(labelled: LabelledSet) -> None:
+    walker = Walker(labelled, SentenceStrategy())
+    for asked in labelled.test:
+        for now, marked in walker.rounds(asked, gold):
+            assert set(marked) == asked.relevant.intersection(now.ids)
+
+
+def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: LabelledSet) -> None:
+    nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
+    questions = [LabelledQuestion(q.id, q.text, nowhere) for q in labelled.training]
+    empty = LabelledSet("empty", labelled.store, questions, labelled.test)
+    with pytest.raises(InputError, match="0 are relevant"):
+        train_judge([empty], progress=False)
+
+
+def test_a_half_without_questions_is_a_users_error(labelled: LabelledSet) -> None:
+    with pytest.raises(InputError, match="15 questions to train with and 0 to test with"):
+        halves("towns", labelled.training, lambda id_: True)
+
+
+CASE = '{"id": "a", "text": "one"}\n'
+QUESTION = '{"id": "q", "question": "which?", "relevant": ["a"]}\n'
+
+
+@pytest.mark.parametrize(
+    ("cases", "questions", "words"),
+    [
+        (None, QUESTION, ["cases.jsonl cannot be read"]),
+        (CASE, None, ["questions.jsonl cannot be read"]),
+        ("", QUESTION, ["cases.jsonl is empty"]),
+        (CASE + "{", QUESTION, ["cases.jsonl, line 2", "no JSON"]),
+        ("\n[1]\n", QUESTION, ["cases.jsonl, line 2", "[1]"]),
+        ('{"id": 1, "text": "one"}', QUESTION, ["cases.jsonl, line 1", "'id'"]),
+        ('{"id": "a", "text": " "}', QUESTION, ["cases.jsonl, line 1", "'text'"]),
+        ('{"id": "a", "text": "b", "title": 3}', QUESTION, ["line 1", "'title'"]),
+        (CASE + CASE, QUESTION, ["cases.jsonl, line 2", "'a'"]),
+        (CASE, QUESTION + QUESTION, ["questions.jsonl, line 2", "'q'"]),
+        (CASE, '{"id": "q", "relevant": ["a"]}', ["questions.jsonl, line 1", "'question'"]),
+        (CASE, '{"id": "q", "question": "w", "relevant": []}', ["line 1", "'relevant'"]),
+        (CASE, '{"id": "q", "question": "w", "relevant": "a"}', ["line 1", "'relevant'"]),
+        (CASE, '{"id": "q", "question": "w", "relevant": ["b"]}', ["line 1", "'b'"]),
+        (CASE, '{"id": "q", "question": "w", "relevant": [["a"]]}', ["line 1", "['a']"]),
+        ("\udcff", QUESTION, ["cases.jsonl cannot be read", "UTF-8"]),
+    ],
+    ids=range(16),
+)
+def test_labelled_data_of_another_form_is_a_users_error(
+    tmp_path: Path, cases: str | None, questions: str | None, words: list[str]
+) -> None:
+    for name, text in (("cases", cases), ("questions", questions)):
+        if text is not None:
+            (tmp_path / f"{name}.jsonl").write_text(text, "utf-8", errors="surrogateescape")
+    with pytest.raises(InputError) as caught:
+        read_labelled(tmp_path)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_cases_without_any_title_make_a_store_of_one_facet(tmp_path: Path) -> None:
+    (tmp_path / "cases.jsonl").write_text(CASE, encoding="utf-8")
+    (tmp_path / "questions.jsonl").write_text(QUESTION, encoding="utf-8")
+    cases, questions = read_labelled(tmp_path)
+    assert questions[0].relevant == {cases[0].id}
+    with labelled_store(cases, HashingEncoder()) as store:
+        assert [facet.name for facet in store.schema.facets] == ["text"]
+
+
+def test_figures_are_those_of_the_textbooks() -> None:
+    labels = np.array([True, False, True, False])
+    assert auc(np.array([0.9, 0.1, 0.8, 0.2]), labels) == 1
+    assert auc(np.array([0.1, 0.9, 0.2, 0.8]), labels) == 0
+    assert auc(np.array([0.9, 0.8, 0.5, 0.5]), labels) == pytest.approx(0.625)
+    assert auc(np.array([0.3, 0.4, 0.5, 0.6]), np.ones(4, bool)) == 0.5
+    # Two say 0.55 where half are right, and two 0.975 in the mean where half are.
+    said = np.array([0.55, 0.55, 0.95, 1.0])
+    assert calibration_error(said, labels) == pytest.approx(0.5 * 0.05 + 0.5 * 0.475)

@@ -1,0 +1,210 @@
+"""The judge with a chat model: what the model is shown, and what becomes of what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from casewright.graph.feedback import ChatJudge
+from casewright.stores import Hit
+from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
+from tests.graph.feedback_helpers import loop, note_store
+from tests.graph.helpers import ScriptedModel
+from tests.stores.helpers import note, number_id
+
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+BLOCK = re.compile(r'<candidate-([0-9a-f]{16}) number="(\d+)">\n(.*?)\n</candidate-\1>', re.S)
+CONTEXT = re.compile(r"<relevant-([0-9a-f]{16})>\n(.*?)\n</relevant-\1>", re.S)
+
+
+def candidate(number: int, text: str) -> Candidate:
+    hit = Hit(note(text, id=number_id(number)), 0.5, 0.5, {}, np.zeros(2, dtype=np.float32))
+    return Candidate(hit, text, 0.5, 1)
+
+
+def request(*texts: str, relevant: tuple[str, ...] = (), **more: Any) -> JudgeRequest:
+    known = [candidate(100 + n, text) for n, text in enumerate(relevant)]
+    asked = [candidate(n, text) for n, text in enumerate(texts)]
+    return JudgeRequest("where is the key?", known, asked, **more)
+
+
+def judged(mode: str, judge: ChatJudge, asked: JudgeRequest) -> Verdicts:
+    return judge.judge(asked) if mode == "sync" else asyncio.run(judge.ajudge(asked))
+
+
+class Unshuffled(random.Random):
+    """Numbers that a test can name."""
+
+    def sample(self, population: Any, k: int, **more: Any) -> list[Any]:
+        return list(population)
+
+
+def numbers(verdicts: Verdicts) -> list[int]:
+    return sorted(int(id_[-12:]) for id_ in verdicts.relevant)
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("said", "relevant", "note"),
+    [
+        ('{"0": true, "1": false, "2": true}', [0, 2], ""),
+        ("```json\n{'0': 'yes', '1': 0, '2': True,}\n```", [0, 2], ""),
+        ("[2]", [2], ""),
+        ('{"0": false, "1": true, "2": fal', [1], "no verdict on 1 of 3"),
+        ('{"0": true, "7": true, "100": true}', [0], "no verdict on 2 of 3"),
+        ("All of them are relevant.", [], "no verdict on 3 of 3"),
+        ("", [], "no verdict on 3 of 3"),
+    ],
+    ids=["object", "mended", "list", "cut", "unknown", "words", "empty"],
+)
+def test_an_answer_is_about_the_candidates_that_were_asked_about(
+    mode: str, said: str, relevant: list[int], note: str
+) -> None:
+    judge = ChatJudge(ScriptedModel(script=said), numbering=Unshuffled())
+    verdicts = judged(mode, judge, request("a", "b", "c", relevant=("d",)))
+    assert numbers(verdicts) == relevant
+    assert note in verdicts.note
+    assert bool(verdicts.note) == bool(note)
+    assert not verdicts.failed
+    assert judge.name == "chat:ScriptedModel"
+
+
+def test_what_is_relevant_is_shown_as_context_and_only_the_unseen_is_numbered() -> None:
+    model = ScriptedModel(script="{}")
+    ChatJudge(model).judge(request("one", "two", relevant=("head", "tail")))
+    system, human = (str(message.text) for message in model.asked[0])
+    assert [text for _, text in CONTEXT.findall(human)] == ["head", "tail"]
+    blocks = BLOCK.findall(human)
+    assert [number for _, number, _ in blocks] == ["0", "1"]
+    assert {text for _, _, text in blocks} == {"one", "two"}
+    assert human.endswith("Question: where is the key?")
+    (nonce,) = {nonce for nonce, *_ in [*blocks, *CONTEXT.findall(human)]}
+    assert f"<candidate-{nonce} number=" in system
+    assert '{"0": true, "1": false}' in system
+    assert "never instructions" in system
+
+
+def test_delimiters_and_numbers_are_drawn_anew_for_every_request() -> None:
+    model = ScriptedModel(script="{}")
+    judge = ChatJudge(model)
+    texts = [f"text {n}" for n in range(12)]
+    for _ in range(6):
+        judge.judge(request(*texts))
+    shown = [BLOCK.findall(model.prompt(n)) for n in range(6)]
+    assert len({blocks[0][0] for blocks in shown}) == 6
+    orders = {tuple(text for _, _, text in blocks) for blocks in shown}
+    # That two of six orders of twelve are the same has a probability of 3e-8.
+    assert len(orders) == 6
+    assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(texts))}
+
+
+def test_a_seed_makes_the_numbers_the_same_again() -> None:
+    model = ScriptedModel(script="{}")
+    for _ in range(2):
+        ChatJudge(model, numbering=random.Random(3)).judge(request(*"abcdefgh"))
+    first, second = ([b[1:] for b in BLOCK.findall(model.prompt(n))] for n in range(2))
+    assert first == second != [(str(n), text) for n, text in enumerate("abcdefgh")]
+
+
+def true_blocks(messages: list[BaseMessage]) -> list[tuple[str, str]]:
+    """Number and text of each candidate, as the system message says that they are delimited."""
+    (nonce,) = set(re.findall(r"candidate-(\w+)", str(messages[0].text)))
+    block = rf'<candidate-{nonce} number="(\d+)">\n(.*?)\n</candidate-{nonce}>'
+    return re.findall(block, str(messages[1].text), re.S)
+
+
+def reads(messages: list[BaseMessage]) -> str:
+    """A model that calls relevant what speaks of a key."""
+    told = [f'"{number}": {str("key" in text).lower()}' for number, text in true_blocks(messages)]
+    return f"{{{', '.join(told)}}}"
+
+
+def test_verdicts_are_of_the_candidate_whose_number_was_told() -> None:
+    texts = [f"{'key' if n % 3 else 'door'} {n}" for n in range(20)]
+    for _ in range(3):
+        verdicts = ChatJudge(ScriptedModel(script=reads)).judge(request(*texts))
+        assert numbers(verdicts) == [n for n in range(20) if n % 3]
+
+
+def test_tokens_are_counted_as_the_model_tells_them() -> None:
+    usage: Any = {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
+    said = AIMessage('{"0": true}', usage_metadata=usage)
+    verdicts = ChatJudge(ScriptedModel(script=said)).judge(request("a"))
+    assert verdicts.tokens == {"input": 7, "output": 2}
+    with note_store() as store:
+        result = loop("sync", store, ChatJudge(ScriptedModel(script=said)), limits={"rounds": 1})
+    assert [one["tokens"] for one in result.rounds] == [9]
+
+
+@MODES
+def test_nothing_to_judge_asks_no_model(mode: str) -> None:
+    model = ScriptedModel(script="[0]")
+    assert judged(mode, ChatJudge(model), request(relevant=("d",))) == Verdicts(frozenset())
+    assert model.asked == []
+
+
+def failing(error: BaseException) -> Any:
+    def script(messages: list[BaseMessage]) -> str:
+        raise error
+
+    return script
+
+
+@MODES
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no key=sk-verysecretindeed"),
+        TimeoutError("connection"),
+        SystemExit(1),
+        KeyError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_model_that_fails_raises_nothing_and_ends_the_loop(
+    mode: str, error: BaseException
+) -> None:
+    judge = ChatJudge(ScriptedModel(script=failing(error)))
+    verdicts = judged(mode, judge, request("a"))
+    assert verdicts.failed
+    assert verdicts.relevant == frozenset()
+    assert type(error).__name__ in verdicts.note
+    assert "verysecret" not in verdicts.note
+    with note_store() as store:
+        result = loop(mode, store, judge)
+    assert (result.reason, len(result.hits), result.confirmed) == ("judge_failed", 4, False)
+    assert type(error).__name__ in result.rounds[-1]["note"]
+
+
+def sleeps(messages: list[BaseMessage]) -> str:
+    time.sleep(1.0)
+    return '{"0": true}'
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("seconds", "left"), [(0.1, 30.0), (30.0, 0.1)], ids=["its own", "the request's"]
+)
+def test_a_model_that_hangs_is_abandoned_in_time(mode: str, seconds: float, left: float) -> None:
+    judge = ChatJudge(ScriptedModel(script=sleeps), seconds=seconds)
+    started = time.perf_counter()
+    verdicts = judged(mode, judge, request("a", seconds=left))
+    assert time.perf_counter() - started < 0.8
+    assert verdicts.failed
+    assert verdicts.note == "The model gave no verdicts within 0.1 s."
+
+
+@MODES
+def test_a_loop_tells_its_own_deadline_from_the_models(mode: str) -> None:
+    with note_store() as store:
+        slow = ScriptedModel(script=sleeps)
+        own = loop(mode, store, ChatJudge(slow, seconds=0.1))
+        all_ = loop(mode, store, ChatJudge(slow), limits={"seconds": 0.15})
+    assert (own.reason, all_.reason) == ("judge_failed", "deadline")

@@ -1,0 +1,54 @@
+"""The feedback loop as a LangChain retriever."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pydantic import ValidationError
+
+from casewright.errors import InputError
+from casewright.graph.feedback import FeedbackLimits, FeedbackRetriever, FeedbackSearch
+from casewright.stores.feedback import RocchioStrategy, Verdicts
+from tests.graph.feedback_helpers import QUESTION, Scripted, note_store
+
+LIMITS = FeedbackLimits(first=4, more=3, rounds=3)
+
+
+def retriever(judge: Scripted, **more: object) -> FeedbackRetriever:
+    search = FeedbackSearch(note_store(), judge, RocchioStrategy(), limits=LIMITS)
+    return FeedbackRetriever(search=search, **more)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_documents_say_in_which_round_they_were_found_and_who_confirmed_them(mode: str) -> None:
+    made = retriever(Scripted(), k=20)
+    documents = made.invoke(QUESTION) if mode == "sync" else asyncio.run(made.ainvoke(QUESTION))
+    assert [one.metadata["round"] for one in documents] == [1] * 4 + [2] * 3 + [3] * 3
+    assert all(one.metadata["confirmed"] for one in documents)
+    assert {one.metadata["stopped"] for one in documents} == {"rounds"}
+    assert all(one.metadata["case_id"] == one.id for one in documents)
+
+
+def test_unconfirmed_documents_say_so() -> None:
+    documents = retriever(Scripted(lambda request: Verdicts(frozenset())), k=3).invoke(QUESTION)
+    assert len(documents) == 3
+    assert not any(one.metadata["confirmed"] for one in documents)
+    assert documents[0].metadata["stopped"] == "nothing_relevant"
+
+
+def test_a_condition_holds_for_every_document() -> None:
+    documents = retriever(Scripted(), k=20, where={"even": True}).invoke(QUESTION)
+    assert documents
+    assert all(one.metadata["even"] for one in documents)
+
+
+def test_a_question_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError):
+        retriever(Scripted()).invoke("   ")
+
+
+@pytest.mark.parametrize("setting", [{"k": 0}, {"many": 3}], ids=["k of 0", "unknown"])
+def test_settings_that_cannot_be_used_are_refused(setting: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        retriever(Scripted(), **setting)

@@ -1,0 +1,113 @@
+"""A feedback loop inside of a step of a plan: what it finds, and what the step tells of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from casewright.graph.feedback import FeedbackLimits, FeedbackSearch
+from casewright.stores import CaseStore
+from casewright.stores.feedback import JudgeRequest, RocchioStrategy, Verdicts
+from casewright.tools import ToolSpec, tool_from_store
+from tests.graph.feedback_helpers import QUESTION, Scripted, note_store
+from tests.graph.helpers import Ask, graph_of
+
+PLAN = "s1 = notes(query=question)"
+LIMITS = FeedbackLimits(first=4, more=3, rounds=3)
+
+
+@pytest.fixture(scope="module")
+def store() -> CaseStore:
+    return note_store()
+
+
+def first_of_each(request: JudgeRequest) -> Verdicts:
+    return Verdicts(frozenset(one.id for one in request.candidates[:1]))
+
+
+def looping(store: CaseStore, judge: Any, *, k: int = 8, **more: Any) -> ToolSpec:
+    search = FeedbackSearch(store, judge, RocchioStrategy(), limits=LIMITS, **more)
+    return tool_from_store(store, name="notes", description="Notes.", k=k, search=search)
+
+
+def test_step_returns_what_was_confirmed_and_keeps_a_report_of_every_round(
+    ask: Ask, store: CaseStore
+) -> None:
+    answer = ask(graph_of([looping(store, Scripted(first_of_each))], PLAN), {"question": QUESTION})
+    (step,) = answer.steps
+    assert len(step["rows"]) == 3
+    *rounds, ended = step["reports"]
+    assert [one["round"] for one in rounds] == [1, 2, 3]
+    assert [one["total"] for one in rounds] == [1, 2, 3]
+    assert (ended["reason"], ended["judge"]) == ("rounds", "scripted")
+
+
+def test_without_a_confirmed_case_the_step_returns_what_a_single_search_finds(
+    ask: Ask, store: CaseStore
+) -> None:
+    plain = tool_from_store(store, name="notes", description="Notes.", k=4)
+    single = ask(graph_of([plain], PLAN), {"question": QUESTION})
+    judge = Scripted(lambda request: Verdicts(frozenset()))
+    looped = ask(graph_of([looping(store, judge, k=4)], PLAN), {"question": QUESTION})
+    assert looped.steps[0]["rows"] == single.steps[0]["rows"]
+    assert single.steps[0]["reports"] == []
+
+
+def test_filling_puts_the_unconfirmed_after_the_confirmed_and_the_refused_last(
+    ask: Ask, store: CaseStore
+) -> None:
+    judge = Scripted(first_of_each)
+    answer = ask(graph_of([looping(store, judge, fill=True)], PLAN), {"question": QUESTION})
+    found = [row["source"].partition(":")[2] for row in answer.steps[0]["rows"]]
+    confirmed = [request.candidates[0].id for request in judge.asked]
+    assert len(found) == 8
+    assert found[:3] == confirmed
+    assert len(set(found)) == 8
+
+
+def test_rounds_are_events_of_the_run_while_it_runs(store: CaseStore) -> None:
+    graph = graph_of([looping(store, Scripted(first_of_each))], PLAN)
+    events = list(graph.stream({"question": QUESTION}, stream_mode="custom"))
+    kinds = [event["event"] for event in events]
+    assert kinds.index("step_started") < kinds.index("step_report") < kinds.index("step_ended")
+    told = [event["report"] for event in events if event["event"] == "step_report"]
+    assert [one.get("round") for one in told] == [1, 2, 3, None]
+
+
+def test_a_judge_that_hangs_holds_the_step_no_longer_than_the_loops_time(
+    ask: Ask, store: CaseStore
+) -> None:
+    judge = Scripted(lambda request: time.sleep(5))
+    search = FeedbackSearch(store, judge, limits=FeedbackLimits(first=4, seconds=0.2))
+    tool = tool_from_store(store, name="notes", description="Notes.", k=4, search=search)
+    started = time.perf_counter()
+    answer = ask(graph_of([tool], PLAN), {"question": QUESTION})
+    assert time.perf_counter() - started < 3
+    assert answer.steps[0]["status"] == "done"
+    assert answer.steps[0]["reports"][-1]["reason"] == "deadline"
+
+
+def test_a_scope_that_a_tool_binds_holds_in_every_round(ask: Ask, store: CaseStore) -> None:
+    judge = Scripted()
+    search = FeedbackSearch(store, judge, RocchioStrategy(), limits=LIMITS)
+    tool = tool_from_store(
+        store, name="notes", description="Notes.", k=20, search=search, filters=["even"]
+    )
+    plan = "s1 = notes(even=context.even, query=question)"
+    ask(graph_of([tool], plan), {"question": QUESTION, "context": {"even": True}})
+    seen = [one.hit.case.metadata["even"] for asked in judge.asked for one in asked.candidates]
+    assert len(seen) > LIMITS.first
+    assert all(seen)
+
+
+def test_a_loop_in_a_step_takes_no_part_in_the_runs_checkpoints(store: CaseStore) -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    saver = InMemorySaver()
+    graph = graph_of([looping(store, Scripted(first_of_each))], PLAN, checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "one"}}
+    graph.invoke({"question": QUESTION}, config)
+    spaces = {saved.config["configurable"]["checkpoint_ns"] for saved in saver.list(None)}
+    assert spaces == {""}

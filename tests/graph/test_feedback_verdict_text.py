@@ -1,0 +1,108 @@
+"""What is read of a chat model's answer about candidates, however it is written."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from casewright.graph.feedback.verdict_text import LONGEST, read_verdicts
+
+BOTH = {0: True, 1: False}
+#: Pieces that answers are made of, right and wrong.
+PIECES = [
+    *"{}[]\"':,=\\`\n .-",
+    "```json",
+    "true",
+    "false",
+    "0",
+    "1",
+    "12",
+    "candidate",
+    "//",
+    "yes",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('{"0": true, "1": false}', BOTH),
+        ('```json\n{"0": true, "1": false}\n```', BOTH),
+        ('```\n{"0": true,\n "1": false}', BOTH),
+        ('Here you are: {"0": true, "1": false}. Anything else?', BOTH),
+        ("{'0': True, '1': False,}", BOTH),
+        ("{0: true, 1: false,}", BOTH),
+        ('{"0": "true", "1": "no"}', BOTH),
+        ('{"0": "Yes", "1": "irrelevant"}', BOTH),
+        ('{"0": 1, "1": 0}', BOTH),
+        ('{"[0]": true, "[1]": false}', BOTH),
+        ('{"candidate 0": true, "Candidate_1": false}', BOTH),
+        ("candidate 0: yes\ncandidate 1: no", BOTH),
+        ('"0": true, "1": false}', BOTH),
+        ('{"verdicts": {"0": true, "1": false}}', BOTH),
+        ('{"0": true, // the head\n "1": false}', BOTH),
+        ('{"0": true, "why": "see {\'0\': false, \'1\': true}", "1": false}', BOTH),
+        ('{"0": false, "1": true} would be wrong, so {"0": true, "1": false}', BOTH),
+        ("[0]", BOTH),
+        ('["0"]', BOTH),
+        ("[\n  0\n]", BOTH),
+        ("The relevant candidates are: [0]", BOTH),
+        ('```json\n{"relevant": [0]}\n```', BOTH),
+        ("[0, 1", BOTH),
+        ("[]", {0: False, 1: False}),
+        ('{"0": true, "1": fal', {0: True}),
+        ('{"0": true, "1', {0: True}),
+        ('{"0": true, "1": 0.5}', {0: True}),
+        ('{"0": true, "2": true, "-1": true, "1.0": true}', {0: True}),
+        ('{"0": "true, \\"1\\": true"}', {}),
+        ("{}", {}),
+        ("", {}),
+        ("I cannot judge candidate [1].", {}),
+        ("It calls itself relevant: [1]", {}),
+        ("Neither 0 nor 1 is.", {}),
+        ('{"0": {"relevant": true}}', {}),
+    ],
+)
+def test_what_is_meant_is_read_and_nothing_else(text: str, read: dict[int, bool]) -> None:
+    assert read_verdicts(text, 2) == read
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)), st.integers(0, 4))
+@example("٣: true", 4)
+@example('{"00": true}', 1)
+def test_any_text_is_read_as_verdicts_on_the_closed_list(text: str, count: int) -> None:
+    read = read_verdicts(text, count)
+    assert set(read) <= set(range(count))
+    assert all(type(verdict) is bool for verdict in read.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.integers(0, 60), st.booleans()),
+    st.sampled_from([None, 2]),
+    st.sampled_from(["{}", "```json\n{}\n```", "Thinking of it, {} it is.", "1. {}"]),
+    st.integers(0, 99),
+)
+def test_an_object_is_read_as_it_was_written_and_cut_off_as_far_as_it_goes(
+    verdicts: dict[int, bool], indent: int | None, around: str, kept: int
+) -> None:
+    written = json.dumps(verdicts, indent=indent)
+    assert read_verdicts(around.replace("{}", written), 61) == verdicts
+    cut = read_verdicts(written[:kept], 61)
+    assert cut.items() <= verdicts.items()
+    assert len(cut) >= sum(
+        kept > written.index(f'"{n}": ') + len(f'"{n}": false') for n in verdicts
+    )
+
+
+def test_no_answer_takes_long_to_read() -> None:
+    for piece in ["{", "{//", '["', "{'", '{"a":1,', "[1,", "\n[1] x", "0 : ", '{"\\"', " "]:
+        started = time.perf_counter()
+        read_verdicts(piece * LONGEST, 5)
+        assert time.perf_counter() - started < 2, piece
+    assert read_verdicts("{ " * LONGEST + '{"3": true}', 5) == {3: True}

@@ -1,0 +1,70 @@
+"""The command that trains the offline judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright.stores.feedback import JudgeModel
+from tests.finetune.test_judge_training import folder
+from tests.serve.helpers import new_home, one_line_error, result, run
+
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_home(tmp_path_factory.mktemp("judge") / "home")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder(tmp_path_factory.mktemp("towns"))
+
+
+def test_a_judge_is_trained_on_data_of_ones_own(home: Path, data: Path, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "judge.json"
+    told = result(run(home, "finetune", "judge", "--data", data, "--output", target, "--json"))
+    model = JudgeModel.load(target)
+    assert told == {
+        "file": str(target),
+        "thresholds": {"first": model.first.threshold, "later": model.later.threshold},
+        **model.training,
+    }
+    (name,) = told["sets"]
+    assert name == data.name
+    figures = told["test_figures"][name]["sentences"]
+    assert figures["auc"] > figures["auc_control"]
+    halves = told["sets"][name]
+    assert halves["questions_training"] + halves["questions_test"] == 30
+    assert figures["questions"] == halves["questions_test"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--output", "."], "is a folder"),
+        (["--output", "file/judge.json"], "is a file"),
+        (["--output", "judge.json", "--data", "broken"], "line 2"),
+        (["--output", "judge.json", "--data", "half"], "1 questions to train with and 0"),
+        (["--output", "judge.json", "--data", "half", "--set", "musique"], "musique"),
+    ],
+    ids=range(5),
+)
+def test_what_no_judge_can_be_trained_with_is_one_line(
+    home: Path, tmp_path: Path, arguments: list[str], word: str
+) -> None:
+    (home / "file").write_text("kept", encoding="utf-8")
+    for name, cases in (
+        ("broken", '{"id": "a", "text": "b"}\n{'),
+        ("half", '{"id": "a", "text": "b"}'),
+    ):
+        (home / name).mkdir(exist_ok=True)
+        (home / name / "cases.jsonl").write_text(cases, encoding="utf-8")
+        question = '{"id": "q0", "question": "which?", "relevant": ["a"]}'
+        (home / name / "questions.jsonl").write_text(question, encoding="utf-8")
+    assert word in one_line_error(run(home, "finetune", "judge", *arguments))
+    assert not (home / "judge.json").exists()
+    assert (home / "file").read_text(encoding="utf-8") == "kept"

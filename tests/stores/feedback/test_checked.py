@@ -1,0 +1,62 @@
+"""What is taken from a judge's answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from casewright.stores import Hit
+from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts, case_text, checked
+from tests.stores.helpers import note, number_id
+
+
+def candidate(number: int) -> Candidate:
+    hit = Hit(note("a", id=number_id(number)), 0.5, 0.5, {}, np.zeros(2, dtype=np.float32))
+    return Candidate(hit, "a", 0.5, 1)
+
+
+REQUEST = JudgeRequest("q", [candidate(9)], [candidate(1), candidate(2)])
+NUMBER: Any = 3
+TEXT: Any = "x"
+ONE, TWO = number_id(1), number_id(2)
+
+
+def test_verdicts_are_about_the_candidates_alone() -> None:
+    given = Verdicts(
+        frozenset({ONE, number_id(9), "x"}),
+        {ONE: 0.5, TWO: float("nan"), number_id(9): 0.5, "x": 1.0},
+        {"input": 3, "output": -1, "huge": 2**90},
+        "key=abcdefgh1234\nand \ud800",
+    )
+    read = checked(given, REQUEST)
+    assert read.relevant == {ONE}
+    assert read.probabilities == {ONE: 0.5}
+    assert read.tokens == {"input": 3, "output": 0, "huge": 10**9}
+    assert read.note == "key=*** and ?"
+    assert not read.failed
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, [ONE], {ONE: True}, Verdicts, Verdicts(NUMBER), Verdicts(frozenset(), {ONE: TEXT})],
+    ids=["none", "list", "mapping", "class", "number", "text"],
+)
+def test_what_is_no_verdict_is_read_as_nothing_more_with_a_note(given: Any) -> None:
+    read = checked(given, REQUEST)
+    assert read.relevant == frozenset()
+    assert read.note.startswith("The judge")
+    assert not read.failed
+
+
+def test_failed_verdicts_call_nothing_relevant() -> None:
+    read = checked(Verdicts(frozenset({ONE}), note="no quota", failed=True), REQUEST)
+    assert (read.relevant, read.note, read.failed) == (frozenset(), "no quota", True)
+
+
+def test_a_case_says_each_text_once_the_problem_first() -> None:
+    assert case_text(note("a b", "c")) == "a b\nc"
+    assert case_text(note("a b", "a b")) == "a b"
+    assert case_text(note("a b")) == "a b"
+    assert "7" in case_text(note(" ", {"n": 7}))

@@ -1,0 +1,100 @@
+"""The offline judge's file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores.feedback import JudgeModel
+from casewright.stores.feedback.features import FIRST, LATER
+
+
+def shipped() -> dict[str, Any]:
+    model = JudgeModel.shipped()
+    return {
+        "format": 1,
+        "first": model.first.to_json(),
+        "later": model.later.to_json(),
+        "training": dict(model.training),
+    }
+
+
+def changed(**parts: Any) -> str:
+    return json.dumps({**shipped(), **parts})
+
+
+def first(**parts: Any) -> str:
+    return changed(first={**shipped()["first"], **parts})
+
+
+def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "judge.json"
+    JudgeModel.shipped().save(file)
+    assert JudgeModel.load(file) == JudgeModel.shipped()
+    again = tmp_path / "again.json"
+    JudgeModel.load(file).save(again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_the_shipped_model_has_its_features_figures_and_thresholds() -> None:
+    model = JudgeModel.shipped()
+    assert tuple(model.first.weights) == FIRST
+    assert tuple(model.later.weights) == LATER
+    assert 0 < model.first.threshold < 1
+    assert 0 < model.later.threshold < 1
+    sets = model.training["sets"]
+    assert {"musique", "hotpotqa", "2wikimultihop", "code"} <= set(sets)
+    assert all(one["licence"] for one in sets.values())
+    for name, by_strategy in model.training["test_figures"].items():
+        for figures in by_strategy.values():
+            assert figures["questions"] == sets[name]["questions_test"]
+            assert figures["auc"] > figures["auc_control"]
+            assert figures["brier"] < figures["brier_base_rate"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "holds no judge"),
+        ("[]", "holds no judge"),
+        ("null", "holds no judge"),
+        ("{}", "holds no judge"),
+        ("[" * 100_000, "holds no judge"),
+        (changed(format=2), "format 2"),
+        (changed(format="x"), "format 'x'"),
+        (changed(first={}), "holds no judge"),
+        (changed(later=None), "holds no judge"),
+        (changed(training=[]), "holds no judge"),
+        (first(weights={"gap_best": 1.0, "shoe_size": 1.0}), "shoe_size"),
+        (first(weights={"new_words": 1.0}), "new_words"),
+        (first(weights=[1.0]), "holds no judge"),
+        (first(bias=None), "holds no judge"),
+        (first(bias=float("nan")), "not finite"),
+        (first(weights={"gap_best": float("inf")}), "not finite"),
+        (first(threshold=1.5), "threshold"),
+    ],
+    ids=range(17),
+)
+def test_a_file_that_holds_no_such_judge_is_a_users_error(
+    tmp_path: Path, text: str, word: str
+) -> None:
+    file = tmp_path / "judge.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=word) as caught:
+        JudgeModel.load(file)
+    assert str(file) in str(caught.value)
+    assert "finetune judge" in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_or_written_is_a_users_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        JudgeModel.load(tmp_path / "none.json")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="cannot be read"):
+        JudgeModel.load(tmp_path / "bytes.json")
+    with pytest.raises(InputError, match="cannot be written"):
+        JudgeModel.shipped().save(tmp_path)

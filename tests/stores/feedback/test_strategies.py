@@ -1,0 +1,282 @@
+"""How strategies search again: unseen cases only, alike each time and in every kind of place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores import Case, CaseSchema, CaseStore, Found, Question, text_facet
+from casewright.stores.feedback import (
+    Candidate,
+    Feedback,
+    NeighbourStrategy,
+    RecommendStrategy,
+    RocchioStrategy,
+    SentenceStrategy,
+    Strategy,
+    TextStrategy,
+    case_text,
+)
+from tests.stores.helpers import note
+from tests.support.encoders import HashingEncoder
+
+QUESTION = "how does the river flow"
+WORDS = ["river", "town", "old", "flow", "bridge", "mill", "stone", "water", "bank", "fish", "sea"]
+TEXTS = [
+    f"{' '.join(WORDS[i % 11] for i in (n, n + 1, 2 * n + 1, 3 * n))} number {n}. Then more of {n}."
+    for n in range(20)
+]
+STRATEGIES: list[Strategy] = [
+    RocchioStrategy(),
+    RocchioStrategy(alpha=0.0, beta=1.0, gamma=0.0),
+    TextStrategy(),
+    SentenceStrategy(),
+    RecommendStrategy(),
+    RecommendStrategy("sum_scores", negatives=True),
+    NeighbourStrategy(),
+]
+EACH = pytest.mark.parametrize(
+    "strategy", STRATEGIES, ids=[f"{n} {s.name}" for n, s in enumerate(STRATEGIES)]
+)
+
+
+def schema(encoder: HashingEncoder | None = None) -> CaseSchema:
+    used = encoder or HashingEncoder()
+    facets = (text_facet("question", used, weight=0.75), text_facet("answer", used, weight=0.25))
+    return CaseSchema("strategies", facets)
+
+
+def filled(store: CaseStore, qualities: Sequence[float | None] = ()) -> CaseStore:
+    for n, text in enumerate(TEXTS):
+        quality = qualities[n] if qualities else None
+        problem = {"question": text, "answer": f"{WORDS[n * 5 % 11]} {WORDS[n * 3 % 11]}"}
+        store.add([Case(problem, {"n": n}, metadata={"third": n % 3}, quality=quality)])
+    return store
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[CaseStore]:
+    with filled(CaseStore(schema())) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def other_place(shared_place: str) -> Iterator[CaseStore]:
+    with filled(CaseStore(schema(), shared_place)) as opened:
+        yield opened
+
+
+def asked(store: CaseStore, where: Any = None, weights: Any = None) -> Question:
+    question = store.question(QUESTION, where=where, weights=weights)
+    assert question is not None
+    return question
+
+
+def feedback(question: Question, relevant: int = 2, irrelevant: int = 2) -> Feedback:
+    known = [
+        Candidate(one.hit, case_text(one.hit.case), one.nearness, 1)
+        for one in question.best(relevant + irrelevant)
+    ]
+    return Feedback(known[:relevant], known[relevant:])
+
+
+def told(found: Sequence[Found]) -> list[tuple[str, float]]:
+    return [(one.hit.case.id, one.nearness) for one in found]
+
+
+@EACH
+def test_a_strategy_finds_what_was_not_seen(store: CaseStore, strategy: Strategy) -> None:
+    question = asked(store)
+    for relevant, irrelevant, k in ((1, 0, 3), (2, 3, 5), (4, 4, 99), (20, 0, 4), (3, 2, 0)):
+        given = feedback(question, relevant, irrelevant)
+        ids = [id_ for id_, _ in told(strategy.search(question, given, k))]
+        assert given.seen.isdisjoint(ids)
+        assert len(ids) == len(set(ids)) == min(k, 20 - relevant - irrelevant)
+
+
+@EACH
+def test_a_strategy_is_deterministic(store: CaseStore, strategy: Strategy) -> None:
+    question = asked(store)
+    given = feedback(question)
+    first = told(strategy.search(question, given, 7))
+    assert told(strategy.search(asked(store), feedback(asked(store)), 7)) == first
+    turned = Feedback(given.relevant[::-1], given.irrelevant[::-1])
+    again = dict(told(strategy.search(question, turned, 7)))
+    if not isinstance(strategy, TextStrategy):
+        # Nothing depends on the order of what was found; a text does.
+        assert again == pytest.approx(dict(first), abs=1e-5)
+
+
+@EACH
+def test_a_strategy_searches_among_what_the_question_is_about(
+    store: CaseStore, strategy: Strategy
+) -> None:
+    question = asked(store, where={"third": [0, 2]})
+    found = strategy.search(question, feedback(question), 99)
+    assert len(found) == 13 - 4
+    assert {one.hit.case.metadata["third"] for one in found} == {0, 2}
+
+
+@EACH
+def test_a_strategy_finds_the_same_in_every_kind_of_place(
+    store: CaseStore, other_place: CaseStore, strategy: Strategy
+) -> None:
+    found = []
+    for place in (store, other_place):
+        question = asked(place, where={"third": {"not": 1}})
+        found.append(told(strategy.search(question, feedback(question), 99)))
+    here, there = map(dict, found)
+    assert there == pytest.approx(here, abs=1e-4)
+    # In the same order too, but where scores are the same.
+    assert [round(s, 3) for _, s in found[1]] == pytest.approx(
+        [round(s, 3) for _, s in found[0]], abs=2e-3
+    )
+
+
+@EACH
+def test_no_quality_takes_part_in_a_strategys_search(store: CaseStore, strategy: Strategy) -> None:
+    rated = [(7 * n % 20) / 20 for n in range(20)]
+    with filled(CaseStore(schema()), rated) as other:
+        question = asked(other)
+        found = strategy.search(question, feedback(question), 9)
+        plain = asked(store)
+        expected = strategy.search(plain, feedback(plain), 9)
+        assert told(found) == told(expected)
+        assert [one.hit.score for one in found] == [one.hit.score for one in expected]
+        assert {hit.case.quality for hit in other.search(QUESTION, 20)} == set(rated)
+
+
+@pytest.mark.parametrize("weights", [None, {"question": 1}, {"question": 1, "answer": 4}], ids=str)
+@pytest.mark.parametrize("factors", [(1, 0.75, 0.15), (0, 1, 0), (2, 0.5, 1)], ids=str)
+def test_rocchio_ranks_by_its_formula(
+    store: CaseStore, weights: Mapping[str, float] | None, factors: tuple[float, float, float]
+) -> None:
+    question = asked(store, weights=weights)
+    given = feedback(question, 3, 2)
+    alpha, beta, gamma = factors
+    facets = schema()
+    points = {case.id: case for case in store.all()}
+    vectors = {
+        id_: facets.vectors([case.problem])[0].astype(np.float64) for id_, case in points.items()
+    }
+    query = (
+        alpha * facets.vectors([facets.query(QUESTION)], query=True)[0]
+        + beta * np.mean([vectors[one.id] for one in given.relevant], axis=0)
+        - gamma * np.mean([vectors[one.id] for one in given.irrelevant], axis=0)
+    )
+    shares = facets.weights(weights)
+    expected = {
+        id_: sum(
+            share * float(query[part] @ vector[part])
+            for share, part in zip(shares, facets.slices.values(), strict=True)
+        )
+        for id_, vector in vectors.items()
+        if id_ not in given.seen
+    }
+    found = told(RocchioStrategy(*factors).search(question, given, 99))
+    assert dict(found) == pytest.approx(expected, abs=1e-5)
+    assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
+    best = told(RocchioStrategy(*factors).search(question, given, 3))
+    assert best == found[:3]
+
+
+def test_rocchio_without_what_is_irrelevant_leaves_its_part_out(store: CaseStore) -> None:
+    question = asked(store)
+    given = feedback(question, 2, 0)
+    with_gamma = RocchioStrategy(gamma=0.9).search(question, given, 9)
+    assert told(with_gamma) == told(RocchioStrategy(gamma=0).search(question, given, 9))
+
+
+def test_a_strategy_that_needs_no_encoding_encodes_nothing() -> None:
+    encoder = HashingEncoder()
+    with filled(CaseStore(schema(encoder))) as own:
+        question = asked(own)
+        given = feedback(question)
+        for strategy, calls in (
+            (RocchioStrategy(), 0),
+            (RecommendStrategy(), 0),
+            (NeighbourStrategy(), 0),
+            (TextStrategy(), 2),
+            (SentenceStrategy(), 2),
+        ):
+            encoder.calls.clear()
+            strategy.search(question, given, 5)
+            # One batch a facet.
+            assert len(encoder.calls) == calls
+
+
+def test_the_text_strategy_asks_for_question_and_relevant_texts_as_one() -> None:
+    encoder = HashingEncoder()
+    with filled(CaseStore(schema(encoder))) as own:
+        question = asked(own)
+        given = feedback(question)
+        encoder.calls.clear()
+        TextStrategy().search(question, given, 5)
+        query = "\n".join([QUESTION, *(one.text for one in given.relevant)])
+        assert encoder.calls == [[query], [query]]
+
+
+def test_sentences_are_searched_for_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = HashingEncoder()
+    with filled(CaseStore(schema(encoder))) as own:
+        question = asked(own)
+        *early, late = feedback(question, 3).relevant
+        given = Feedback([*early, replace(late, round=2)])
+        engine = question.finder.engine
+        rank, ranked = engine.rank, []
+
+        def counted(collection: str, vectors: Any, *more: Any) -> Any:
+            ranked.append(len(vectors))
+            return rank(collection, vectors, *more)
+
+        monkeypatch.setattr(engine, "rank", counted)
+        encoder.calls.clear()
+        SentenceStrategy(sentences=2, texts=2).search(question, given, 5)
+        assert ranked == [len(encoder.calls[0])] == [4]
+        # What was found last is asked for first.
+        assert encoder.calls[0][0] == f"{QUESTION} {late.text.split('.')[0]}."
+        assert all(query.startswith(f"{QUESTION} ") for query in encoder.calls[0])
+
+
+def test_a_case_counts_by_the_sentence_that_it_is_nearest_to() -> None:
+    facet = text_facet("question", HashingEncoder(256))
+    with CaseStore(CaseSchema("sentences", (facet,))) as own:
+        long = "The bridge spans a wide green valley.\nThe organ was built by Arnold Schmid."
+        own.add([note(long), note("organ Arnold Schmid"), note("wide green valley"), note("rain")])
+        question = own.question("bridge organ")
+        assert question is not None
+        (first,) = (
+            h for h in question.hits([c.id for c in own.all()]) if "organ was" in str(h.case)
+        )
+        given = Feedback([Candidate(first, case_text(first.case), 1.0, 1)])
+        found = SentenceStrategy().search(question, given, 9)
+        alone = [
+            question.nearest(question.embed([f"bridge organ {line}"]), 9, exclude=given.seen)
+            for line in long.split("\n")
+        ]
+        assert dict(told(found)) == {
+            id_: pytest.approx(max(dict(told(one))[id_] for one in alone)) for id_, _ in told(found)
+        }
+        assert [str(one.hit.case.problem["question"]) for one in found][-1] == "rain"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: RocchioStrategy(beta=0),
+        lambda: RocchioStrategy(alpha=-1),
+        lambda: RocchioStrategy(gamma=float("nan")),
+        lambda: SentenceStrategy(sentences=0),
+        lambda: SentenceStrategy(texts=0),
+        lambda: NeighbourStrategy(reach=0),
+    ],
+    ids=["beta", "alpha", "gamma", "sentences", "texts", "reach"],
+)
+def test_a_setting_out_of_its_range_is_an_input_error(made: Any) -> None:
+    with pytest.raises(InputError, match="at least"):
+        made()
