@@ -11,8 +11,9 @@ from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import Strategy
 from casewright.tools import Search, Toolbox
 
-#: What makes a search of a store by relevance feedback, given how to search again.
-MakeSearch = Callable[[CaseStore, Strategy], Search]
+#: What makes a search of a store by relevance feedback, given how to search again, and the facets'
+#: weights where they are not the schema's own.
+MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
 @dataclass(frozen=True, slots=True)

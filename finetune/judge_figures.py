@@ -100,7 +100,8 @@ def judge_figures(
         questions: None that the model was trained on.
         model: The judge.
         controls: The same, trained on shuffled labels, at least one: their mean AUC is over the
-            judge's states; the gain is that of the first.
+            judge's states; the gain is that of the first. They know how often a candidate is
+            relevant, in first rounds and in later ones, so that their AUC may be above 0.5.
     """
     ours, best = (outcome(walker, questions, by) for by in (by_model(model), gold))
     shuffled = outcome(walker, questions, by_model(controls[0]))

@@ -21,8 +21,9 @@ from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.judge_model import Regression
 from casewright.stores.progress import progress_bar
 
-#: Significant digits of a weight: more are noise, and differ between machines.
-DIGITS = 6
+#: Significant digits of a weight. More are noise: the last digit of an embedding depends on what it
+#: was batched with, so that a text from the cache may differ in it from one that is encoded.
+DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)

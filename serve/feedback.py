@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
@@ -46,10 +47,12 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
         return opened
     judge = make_judge(name or OFFLINE)
 
-    def make(store: CaseStore, strategy: Strategy) -> Search:
+    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         from casewright.graph.feedback import FeedbackSearch
 
-        return FeedbackSearch(store, judge, strategy)
+        # The offline judge finds what to search by; it is no reason to leave a passage out.
+        fill = judge.name == OFFLINE
+        return FeedbackSearch(store, judge, strategy, weights=weights, fill=fill)
 
     return domain.looping(opened, make)
 

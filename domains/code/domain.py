@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from casewright.domains.code.search import loop_search, plain_search, symbol_search
+from casewright.domains.code.search import (
+    UNNAMED,
+    loop_search,
+    plain_search,
+    symbol_search,
+)
 from casewright.domains.code.store import last_tree, open_tree, source_tree
 from casewright.domains.code.tools import code_toolbox
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
@@ -45,7 +50,7 @@ def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
     code = open_tree(folder, encoder, source_tree(source))
     try:
         plans = plan_store(queries(), encoder)
-        toolbox = code_toolbox(code, symbol_search(code, plain_search(code)))
+        toolbox = code_toolbox(code, symbol_search(code, plain_search(code, weights=UNNAMED)))
     except BaseException:
         code.close()
         raise
@@ -56,7 +61,8 @@ def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with a search that goes on from what is relevant."""
     code = opened.stores["code"]
-    search = loop_search(make(code, NeighbourStrategy()))
+    strategy = NeighbourStrategy()
+    search = loop_search(code, make(code, strategy, None), make(code, strategy, UNNAMED))
     return replace(opened, toolbox=code_toolbox(code, search))
 
 

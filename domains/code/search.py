@@ -13,6 +13,8 @@ from casewright.tools import CallContext, Search
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
 #: Chunks that a search by similarity finds, and the most that a search by name does.
 CHUNKS, NAMED = 8, 50
+#: Weights for a question that names no definition: the schema's own are for names.
+UNNAMED: Mapping[str, float] = {"text": 0.8, "title": 0.2}
 #: A chunk below this has nothing to do with the question: any is like any other a little.
 ON_TOPIC = 0.28
 #: A chunk far behind the best one only dilutes the answer.
@@ -38,11 +40,20 @@ def plain_search(
     return search
 
 
-def loop_search(store_search: Search, k: int = NAMED) -> CodeSearch:
-    """Return a search that goes on from what is relevant, for at most k chunks."""
+def loop_search(store: CaseStore, named: Search, otherwise: Search) -> CodeSearch:
+    """Return a search that goes on from what is relevant.
+
+    Args:
+        store: The source tree's store; its symbols are read once, here.
+        named: Asked where a question names a definition of the tree.
+        otherwise: Asked where it names none.
+    """
+    known = symbols_of(store)
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
-        return store_search(query, k, {}, call)
+        if symbols_named(query, known) or symbols_named(call.question, known):
+            return named(query, NAMED, {}, call)
+        return otherwise(query, CHUNKS, {}, call)
 
     return search
 

@@ -58,7 +58,9 @@ def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with a search that goes on from what is relevant."""
     documents = opened.stores["documents"]
-    return replace(opened, toolbox=document_toolbox(documents, make(documents, SentenceStrategy())))
+    return replace(
+        opened, toolbox=document_toolbox(documents, make(documents, SentenceStrategy(), None))
+    )
 
 
 def _nothing(location: Path | str) -> InputError:

@@ -12,9 +12,9 @@ from casewright.stores.feedback.judge_model import JudgeModel
 class OfflineJudge:
     """Judges by a logistic regression over scores, similarities and shared words.
 
-    It is deterministic, spends no tokens, and needs no network: a round takes milliseconds. Its
-    probabilities are calibrated on questions that it was not trained on; ``model.training`` has the
-    figures. Each candidate is judged for itself: no candidate's text changes a verdict on another.
+    It is deterministic, spends no tokens, and needs no network: a round takes milliseconds. How
+    good its probabilities are, on questions that it was not trained on, ``model.training`` tells.
+    Each candidate is judged for itself: no candidate's text changes a verdict on another.
 
     Args:
         model: What it judges by; ``None`` takes the shipped one, ``JudgeModel.load(file)`` reads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from casewright.stores.documents.places import place_of
 from casewright.stores.feedback.candidate import Candidate
 
 
@@ -21,7 +22,7 @@ def same_source(one: Candidate, other: Candidate) -> bool:
 
 def beside(one: Candidate, other: Candidate) -> bool:
     """Say whether one stands right before or after another, in one document."""
-    here, there = (each.hit.case.metadata.get("position") for each in (one, other))
-    if not (isinstance(here, int) and isinstance(there, int)):
+    here, there = place_of(one.hit.case), place_of(other.hit.case)
+    if here is None or there is None:
         return False
-    return same_source(one, other) and abs(here - there) == 1
+    return here[:2] == there[:2] and abs(here[2] - there[2]) == 1

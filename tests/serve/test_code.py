@@ -20,6 +20,8 @@ UNUSABLE: dict[str, tuple[list[str], str]] = {
     "source without source code": (["-d", "code", "--source", "docs"], "has no source code"),
     "source of another domain": (["-d", "documents", "--source", "."], "goes with --domain code"),
     "source of the default domain": (["--source", "."], "goes with --domain code"),
+    "feedback of a domain that searches once": (["--feedback", "offline"], "Leave --feedback out"),
+    "a judge that is none": (["-d", "code", "--feedback", "gold"], "There is no judge 'gold'"),
     "store of source code": (["-d", "code", "--store", "x"], "--domain documents"),
 }
 
@@ -75,3 +77,17 @@ def test_method_of_a_class_is_shown_in_full_and_asked_for_again_without_the_sour
         assert item["source"].endswith(" (Splitter.split)")
     built = {one["name"]: one["built"] for one in result(run(home, "domains", "--json"))}
     assert built["code"] is True
+
+
+def test_rounds_of_a_looped_step_are_shown_and_stand_in_the_json(tmp_path: Path) -> None:
+    home, tree = new_home(tmp_path / "home"), source_tree(tmp_path / "demo")
+    asked = ("ask", "-d", "code", "--source", tree, "--feedback", "offline", SPLIT)
+    done = run(home, *asked)
+    assert done.returncode == 0, done.stderr
+    assert "Rounds of s1\n1. by question: " in done.stdout
+    assert "Judge: offline." in done.stdout
+    *rounds, ended = result(run(home, *asked, "--json"))["steps"][0]["reports"]
+    assert [one["round"] for one in rounds] == list(range(1, len(rounds) + 1))
+    assert ended["event"] == "feedback_ended"
+    once = result(run(home, *asked[:-3], "--feedback", "off", SPLIT, "--json"))
+    assert once["steps"][0]["reports"] == []
