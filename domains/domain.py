@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from casewright.planner import AnnotatedQuery
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import Strategy
 from casewright.tools import Search, Toolbox
 
-#: What makes a search of a store by relevance feedback, given how to search again, and the facets'
-#: weights where they are not the schema's own.
-MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
+
+class MakeSearch(Protocol):
+    """Makes a search of a store by relevance feedback."""
+
+    def __call__(
+        self,
+        store: CaseStore,
+        strategy: Strategy,
+        weights: Mapping[str, float] | None,
+        *,
+        fill: bool = True,
+    ) -> Search:
+        """Return the search.
+
+        Args:
+            store: What is searched.
+            strategy: How later rounds search.
+            weights: Facet name to weight, where they are not the schema's own.
+            fill: It may return what was not confirmed after what was, where the judge is one whose
+                no is no reason to leave a passage out.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,18 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
         return opened
     judge = make_judge(name or OFFLINE)
 
-    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
+    def make(
+        store: CaseStore,
+        strategy: Strategy,
+        weights: Mapping[str, float] | None,
+        *,
+        fill: bool = True,
+    ) -> Search:
         from casewright.graph.feedback import FeedbackSearch
 
         # The offline judge finds what to search by; it is no reason to leave a passage out.
-        fill = judge.name == OFFLINE
-        return FeedbackSearch(store, judge, strategy, weights=weights, fill=fill)
+        filled = fill and judge.name == OFFLINE
+        return FeedbackSearch(store, judge, strategy, weights=weights, fill=filled)
 
     return domain.looping(opened, make)
 

@@ -41,6 +41,10 @@ def draw_recall(axes: Any, panels: Mapping[str, Mapping[str, Line]]) -> None:
         place.set_title(name, fontsize=10)
         place.set_xlabel("cases judged, mean", fontsize=9)
         place.set_ylabel("share of the relevant among them", fontsize=9)
+        right = max(x for label, line in lines.items() for x, _ in line if ", " in label)
+        place.set_xlim(9.5, right + 0.5)
     for place in grid[len(panels) :]:
         place.set_axis_off()
-    grid[0].legend(fontsize=6, ncols=2)
+    # The panel with the most lines names them all.
+    most = max(range(len(panels)), key=lambda number: len(grid[number].get_lines()))
+    grid[most].legend(fontsize=6, ncols=2)

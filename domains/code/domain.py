@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from casewright.domains.code.index import CodeIndex
 from casewright.domains.code.search import (
     UNNAMED,
     loop_search,
@@ -50,7 +51,9 @@ def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
     code = open_tree(folder, encoder, source_tree(source))
     try:
         plans = plan_store(queries(), encoder)
-        toolbox = code_toolbox(code, symbol_search(code, plain_search(code, weights=UNNAMED)))
+        index = CodeIndex.of(code)
+        search = symbol_search(code, index, plain_search(code, weights=UNNAMED))
+        toolbox = code_toolbox(code, search, index)
     except BaseException:
         code.close()
         raise
@@ -62,8 +65,11 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     """Return the open domain with a search that goes on from what is relevant."""
     code = opened.stores["code"]
     strategy = NeighbourStrategy()
-    search = loop_search(code, make(code, strategy, None), make(code, strategy, UNNAMED))
-    return replace(opened, toolbox=code_toolbox(code, search))
+    index = CodeIndex.of(code)
+    # What fills a result up is chosen here, by the symbols or else by a single search.
+    named, otherwise = (make(code, strategy, weights, fill=False) for weights in (None, UNNAMED))
+    search = loop_search(code, index, named, otherwise)
+    return replace(opened, toolbox=code_toolbox(code, search, index))
 
 
 def open_last(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:

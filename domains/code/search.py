@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+from casewright.domains.code.index import CodeIndex
 from casewright.domains.code.symbols import symbols_named
 from casewright.stores import CaseStore, Hit
 from casewright.stores.engines.engine import Where
@@ -40,38 +43,22 @@ def plain_search(
     return search
 
 
-def loop_search(store: CaseStore, named: Search, otherwise: Search) -> CodeSearch:
-    """Return a search that goes on from what is relevant.
-
-    Args:
-        store: The source tree's store; its symbols are read once, here.
-        named: Asked where a question names a definition of the tree.
-        otherwise: Asked where it names none.
-    """
-    known = symbols_of(store)
-
-    def search(query: str, call: CallContext) -> Sequence[Hit]:
-        if symbols_named(query, known) or symbols_named(call.question, known):
-            return named(query, NAMED, {}, call)
-        return otherwise(query, CHUNKS, {}, call)
-
-    return search
-
-
-def symbol_search(store: CaseStore, otherwise: CodeSearch, most: int = NAMED) -> CodeSearch:
+def symbol_search(
+    store: CaseStore, index: CodeIndex, otherwise: CodeSearch, most: int = NAMED
+) -> CodeSearch:
     """Return a search for all chunks of the definitions that a question names.
 
     Names are looked for in the user's own words too: a plan may have shortened them.
 
     Args:
-        store: The source tree's store; its symbols are read once, here.
+        store: The source tree's store.
+        index: What is known of it.
         otherwise: Asked where nothing is named that the store knows.
         most: The most chunks that it finds; the nearest to the query, where there are more.
     """
-    known = symbols_of(store)
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
-        symbols = symbols_named(query, known) or symbols_named(call.question, known)
+        symbols = _asked_for(query, call, index)
         if not symbols:
             return otherwise(query, call)
         where: Where = {"symbol": symbols}
@@ -80,11 +67,49 @@ def symbol_search(store: CaseStore, otherwise: CodeSearch, most: int = NAMED) ->
     return search
 
 
-def symbols_of(store: CaseStore) -> list[str]:
-    """Return the symbols that a store has chunks of, in alphabetical order.
+def loop_search(store: CaseStore, index: CodeIndex, named: Search, otherwise: Search) -> CodeSearch:
+    """Return a search that adds what relevance feedback confirms to what a single search finds.
 
-    Raises:
-        StoreError: The store cannot be read.
+    Where definitions are named, all that is theirs comes first, and nothing of it is lost. Where
+    none is, what was confirmed comes first, then what a search by similarity finds.
+
+    Args:
+        store: The source tree's store.
+        index: What is known of it.
+        named: Loops where a question names a definition of the tree. It returns nothing that was
+            not confirmed, but where nothing was, and reports its rounds.
+        otherwise: The same, where a question names none.
     """
-    found = {case.metadata.get("symbol") for case in store.all()}
-    return sorted(symbol for symbol in found if isinstance(symbol, str) and symbol)
+    single = plain_search(store, weights=UNNAMED)
+    by_symbol = symbol_search(store, index, single)
+
+    def search(query: str, call: CallContext) -> Sequence[Hit]:
+        if _asked_for(query, call, index):
+            return _united(by_symbol(query, call), _confirmed(named, query, NAMED, call))
+        return _united(_confirmed(otherwise, query, CHUNKS, call), single(query, call))
+
+    return search
+
+
+def _asked_for(query: str, call: CallContext, index: CodeIndex) -> list[str]:
+    symbols = symbols_named(query, index.symbols)
+    if symbols or query == call.question:
+        return symbols
+    return symbols_named(call.question, index.symbols)
+
+
+def _confirmed(loop: Search, query: str, k: int, call: CallContext) -> Sequence[Hit]:
+    """Return what a loop confirmed: where that is nothing, it returns what it found first."""
+    totals = [0]
+
+    def report(event: Mapping[str, Any]) -> None:
+        totals.append(int(event.get("total", 0)))
+        call.report(event)
+
+    hits = loop(query, k, {}, replace(call, report=report))
+    return hits if any(totals) else []
+
+
+def _united(first: Sequence[Hit], then: Sequence[Hit]) -> list[Hit]:
+    have = {hit.case.id for hit in first}
+    return [*first, *(hit for hit in then if hit.case.id not in have)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -85,11 +86,11 @@ def last_tree(folder: Path) -> Path:
     asked: list[tuple[int, str]] = []
     for origin in folder.glob(f"*/{ORIGIN}"):
         try:
-            asked.append(
-                (origin.stat().st_mtime_ns, json.loads(origin.read_text("utf-8"))["source"])
-            )
+            source = json.loads(origin.read_text("utf-8"))["source"]
+            if isinstance(source, str):
+                asked.append((origin.stat().st_mtime_ns, source))
         except (OSError, ValueError, KeyError, TypeError):
-            # Half written by a process that was killed: as good as none.
+            # Not as it was written here: as good as none.
             continue
     for _, source in sorted(asked, reverse=True):
         if Path(source).is_dir():
@@ -131,11 +132,19 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             raise InputError(f"None of the source code in {tree} could be read. {USAGE}")
         # The tree can be asked about without this, by its name.
         with suppress(OSError):
-            (place / ORIGIN).write_text(json.dumps({"source": tree.as_posix()}), encoding="utf-8")
+            _write(place / ORIGIN, json.dumps({"source": tree.as_posix()}))
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file as a whole: who reads it at that moment finds the old text or the new one."""
+    # The store is open, so that no other process writes here; a name left by one is taken over.
+    written = file.with_suffix(".new")
+    written.write_text(text, encoding="utf-8")
+    os.replace(written, file)
 
 
 def _opened(schema: CaseSchema, location: Path) -> CaseStore:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from casewright.domains.code.index import CodeIndex
 from casewright.domains.code.search import CodeSearch, plain_search
 from casewright.stores import Case, CaseStore, Hit
 from casewright.stores.documents.cases import place
-from casewright.stores.documents.roots import root_names, roots_of
 from casewright.tools import CallContext, Toolbox, ToolExample, tool_from_function
 
 
-def code_toolbox(store: CaseStore, search: CodeSearch | None = None) -> Toolbox:
+def code_toolbox(
+    store: CaseStore, search: CodeSearch | None = None, index: CodeIndex | None = None
+) -> Toolbox:
     """Bind the tool to a store.
 
     Args:
         store: A source tree's store.
         search: What finds the chunks; ``None`` is one search by similarity.
+        index: What is known of it; ``None`` reads it.
     """
-    names = root_names(roots_of(store))
+    names = (index or CodeIndex.of(store)).roots
     find = search or plain_search(store)
 
     def code_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:

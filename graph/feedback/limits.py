@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 
 from casewright.errors import InputError
@@ -43,8 +44,11 @@ class FeedbackLimits:
                     f"FeedbackLimits.{name} is {value!r}. Give a "
                     f"{'whole number' if whole else 'number'} above 0."
                 )
-            if not value > 0 or math.isinf(value):
-                raise InputError(f"FeedbackLimits.{name} is {value}; it must be finite, above 0.")
+            if not 0 < value <= threading.TIMEOUT_MAX:
+                raise InputError(
+                    f"FeedbackLimits.{name} is {value}. Give a number above 0, and at most "
+                    f"{threading.TIMEOUT_MAX:.0f}."
+                )
 
 
 def estimated_tokens(*texts: str) -> int:

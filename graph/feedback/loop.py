@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from casewright.errors import InputError
 from casewright.graph.feedback.limits import FeedbackLimits
 from casewright.graph.feedback.nodes import Nodes
 from casewright.graph.feedback.state import FeedbackInput, FeedbackOutput, FeedbackState
@@ -37,7 +38,8 @@ def build_feedback(
 
     It is invoked with ``FeedbackInput`` and returns ``FeedbackOutput``, read by
     ``FeedbackResult.from_state``; it is a graph of its own and a node of others. With
-    ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round.
+    ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
+    ``feedback_ended`` with the reason.
 
     A round is one search and one call of the judge, who is shown what is relevant already and asked
     about the unseen. It goes on while the relevant set grows, within the limits. A judge that
@@ -52,10 +54,18 @@ def build_feedback(
         text: What a judge reads of a case.
         checkpointer: None is compiled in unless given.
 
+    Raises:
+        InputError: Store, judge, strategy, limits or weights are none.
+
     Raises (when invoked):
-        InputError: Question or condition are unusable.
+        InputError: Question or condition are unusable, or ``text`` fails.
         StoreError: The first search failed.
     """
+    if not isinstance(store, CaseStore) or not isinstance(limits, FeedbackLimits | None):
+        raise InputError(
+            f"A feedback loop was given the store {store!r:.100} and the limits {limits!r:.100}. "
+            "Give a CaseStore, and FeedbackLimits(…) or None."
+        )
     nodes = Nodes(
         store, judge, strategy or SentenceStrategy(), limits or FeedbackLimits(), weights, text
     )
@@ -63,7 +73,7 @@ def build_feedback(
     graph.add_node("begin", nodes.begin)
     graph.add_node("search", RunnableLambda(nodes.search, afunc=nodes.asearch))
     graph.add_node("judge", RunnableLambda(nodes.judge, afunc=nodes.ajudge))
-    graph.add_node("finish", nodes.finish)
+    graph.add_node("finish", RunnableLambda(nodes.finish, afunc=nodes.afinish))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "search")
     graph.add_conditional_edges("search", _after("judge"), ["judge", "finish"])

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 
-from casewright.errors import StoreError
+from casewright.errors import InputError, StoreError, told
 from casewright.graph.containment import await_within, contained
 from casewright.graph.feedback.limits import FeedbackLimits, estimated_tokens
+from casewright.graph.feedback.rounds import ended, judged, left, unjudged, unsearched
 from casewright.graph.feedback.rounds import found as found_in
-from casewright.graph.feedback.rounds import judged, left, unjudged, unsearched
 from casewright.graph.feedback.state import FeedbackResult, FeedbackState
 from casewright.planner.request import check_question
 from casewright.stores import Case, CaseStore, Found, Question
@@ -27,8 +30,13 @@ from casewright.stores.feedback import (
     JudgeRequest,
     Strategy,
     Verdicts,
+    checked,
 )
 from casewright.tools.deadline import call_within, start_daemon
+
+#: Questions that a loop keeps embedded; and how long its first search, and its last reading, may
+#: take in any case.
+QUESTIONS, READING_SECONDS = 32, 1.0
 
 
 class Nodes:
@@ -46,10 +54,14 @@ class Nodes:
         store.schema.weights(weights)
         self.store = store
         self.by = judge
+        self.by_name = _name("judge", judge, "judge")
         self.strategy = strategy
+        self.strategy_name = _name("strategy", strategy, "search")
         self.limits = limits
         self.weights = weights
         self.text = text
+        self._questions: OrderedDict[str, Question] = OrderedDict()
+        self._lock = threading.Lock()
 
     def begin(self, state: FeedbackState) -> dict[str, Any]:
         """Forget what a thread's earlier question found."""
@@ -61,14 +73,14 @@ class Nodes:
         if not state["rounds"]:
             check_question(state.get("question", ""))
             try:
-                return call_within(lambda: self._first(state, started), self.limits.seconds)
+                return call_within(lambda: self._first(state, started), self._first_seconds)
             except TimeoutError:
                 raise self._too_slow() from None
         try:
             found = call_within(lambda: self._again(state), left(state, self.limits))
         except Exception as error:  # noqa: BLE001 - what was found before is worth more
             return unsearched(state, self.limits, error, started)
-        return found_in(state, found, self.strategy.name, started)
+        return found_in(state, found, self.strategy_name, started)
 
     async def asearch(self, state: FeedbackState) -> dict[str, Any]:
         """The same, without blocking the event loop."""
@@ -77,7 +89,7 @@ class Nodes:
             check_question(state.get("question", ""))
             first = asyncio.wrap_future(start_daemon(lambda: self._first(state, started)))
             try:
-                return await await_within(first, self.limits.seconds)
+                return await await_within(first, self._first_seconds)
             except TimeoutError:
                 raise self._too_slow() from None
         try:
@@ -85,14 +97,14 @@ class Nodes:
             found = await await_within(work, left(state, self.limits))
         except Exception as error:  # noqa: BLE001 - what was found before is worth more
             return unsearched(state, self.limits, error, started)
-        return found_in(state, found, self.strategy.name, started)
+        return found_in(state, found, self.strategy_name, started)
 
     def judge(self, state: FeedbackState) -> dict[str, Any]:
         """Have the unseen judged, in one call."""
         started = time.perf_counter()
         try:
-            request, whole = self._request(state)
-        except StoreError as error:
+            request, whole = call_within(lambda: self._request(state), self._reading(state))
+        except (StoreError, TimeoutError) as error:
             return unsearched(state, self.limits, error, started)
         try:
             verdicts = call_within(lambda: self._asked(request), request.seconds)
@@ -106,9 +118,10 @@ class Nodes:
     async def ajudge(self, state: FeedbackState) -> dict[str, Any]:
         """The same, without blocking the event loop."""
         started = time.perf_counter()
+        work = asyncio.wrap_future(start_daemon(lambda: self._request(state)))
         try:
-            request, whole = await asyncio.wrap_future(start_daemon(lambda: self._request(state)))
-        except StoreError as error:
+            request, whole = await await_within(work, self._reading(state))
+        except (StoreError, TimeoutError) as error:
             return unsearched(state, self.limits, error, started)
         try:
             verdicts = await await_within(self._aasked(request), request.seconds)
@@ -120,46 +133,102 @@ class Nodes:
 
     def finish(self, state: FeedbackState) -> dict[str, Any]:
         """Return what is relevant, or where nothing is, what the question itself found."""
+        try:
+            hits = call_within(lambda: self._hits(state), self._reading(state))
+        except (StoreError, TimeoutError) as error:
+            return self._result(state, [], error)
+        return self._result(state, hits)
+
+    async def afinish(self, state: FeedbackState) -> dict[str, Any]:
+        """The same, without blocking the event loop."""
+        work = asyncio.wrap_future(start_daemon(lambda: self._hits(state)))
+        try:
+            hits = await await_within(work, self._reading(state))
+        except (StoreError, TimeoutError) as error:
+            return self._result(state, [], error)
+        return self._result(state, hits)
+
+    def _reading(self, state: FeedbackState) -> float:
+        return max(left(state, self.limits), READING_SECONDS)
+
+    def _hits(self, state: FeedbackState) -> list[dict[str, Any]]:
         seen = state["candidates"]
         marked = [one for one in seen if one["relevant"]]
         if marked and all(one["probability"] is not None for one in marked):
             marked.sort(key=lambda one: -one["probability"])
         chosen = marked or [one for one in seen if one["round"] == 1]
-        question = self._question(state)
-        hits = question.hits([one["id"] for one in chosen]) if question and chosen else []
+        question = self._question(state) if chosen else None
         known = {one["id"]: one for one in chosen}
-        told_hits = [
+        return [
             {
                 "id": hit.case.id,
-                "text": self.text(hit.case),
+                "text": self._text(hit.case),
                 "metadata": dict(hit.case.metadata),
                 "score": hit.score,
                 "round": known[hit.case.id]["round"],
                 "confirmed": bool(marked),
                 "probability": known[hit.case.id]["probability"],
             }
-            for hit in hits
+            for hit in (question.hits(list(known)) if question else [])
         ]
+
+    def _result(
+        self, state: FeedbackState, hits: Sequence[dict[str, Any]], error: Exception | None = None
+    ) -> dict[str, Any]:
+        reason: Any = state["reason"]
+        if error is not None:
+            reason = "deadline" if isinstance(error, TimeoutError) else "search_failed"
         result = FeedbackResult(
-            told_hits,
-            [dict(one) for one in seen],
-            state["reason"],  # type: ignore[arg-type]
+            hits,
+            [dict(one) for one in state["candidates"]],
+            reason,
             state["rounds"],
-            self.by.name,
-            self.strategy.name,
+            self.by_name,
+            self.strategy_name,
         )
+        ended(reason, self.by_name)
         # The condition belongs to one question: the next one on a thread starts with its own.
         return {"feedback": result.to_json(), "where": None}
 
+    def _text(self, case: Case) -> str:
+        try:
+            made = self.text(case)
+        except Exception as error:
+            raise InputError(
+                f"The text of case {case.id} cannot be made: {told(error)}. Look at text=."
+            ) from error
+        if not isinstance(made, str):
+            raise InputError(
+                f"The text of case {case.id} is a {type(made).__name__}. text= must return a str."
+            )
+        return made
+
     def _question(self, state: FeedbackState) -> Question | None:
-        return self.store.question(
-            state["question"], weights=self.weights, where=state.get("where")
-        )
+        """Return the question, embedded once for all nodes that need it."""
+        text, where = state["question"], state.get("where")
+        key = json.dumps([text, where], sort_keys=True, default=repr)
+        with self._lock:
+            if key in self._questions:
+                self._questions.move_to_end(key)
+                return self._questions[key]
+        question = self.store.question(text, weights=self.weights, where=where)
+        # A store that has nothing yet may have something at the next question.
+        if question is not None:
+            with self._lock:
+                self._questions[key] = question
+                while len(self._questions) > QUESTIONS:
+                    self._questions.popitem(last=False)
+        return question
+
+    @property
+    def _first_seconds(self) -> float:
+        # Without it there would be nothing to return.
+        return max(self.limits.seconds, READING_SECONDS)
 
     def _too_slow(self) -> StoreError:
         return StoreError(
             f"The first search of {self.store.schema.name!r} took longer than "
-            f"{self.limits.seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
+            f"{self._first_seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
         )
 
     def _first(self, state: FeedbackState, started: float) -> dict[str, Any]:
@@ -180,7 +249,7 @@ class Nodes:
         wanted = min(self.limits.more, self.limits.candidates - len(state["candidates"]))
         seen = {one["id"] for one in state["candidates"]}
         unseen: dict[str, Found] = {}
-        with _contained(self.strategy.name):
+        with _contained(self.strategy_name):
             for one in self.strategy.search(question, Feedback(relevant, irrelevant), wanted):
                 if one.hit.case.id not in seen and math.isfinite(one.nearness):
                     unseen.setdefault(one.hit.case.id, one)
@@ -195,7 +264,7 @@ class Nodes:
             (
                 Candidate(
                     hit,
-                    self.text(hit.case)[: self.limits.characters],
+                    self._text(hit.case)[: self.limits.characters],
                     one["nearness"],
                     one["round"],
                 ),
@@ -228,15 +297,28 @@ class Nodes:
             return Verdicts(frozenset())
         if request.seconds <= 0:
             raise TimeoutError
-        with _contained(self.by.name):
-            return self.by.judge(request)
+        with _contained(self.by_name):
+            return checked(self.by.judge(request), request)
 
     async def _aasked(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self.by, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._asked(request)))
         # Inside of the coroutine: a task that ends by SystemExit would end the event loop.
-        with _contained(self.by.name):
-            return await self.by.ajudge(request)
+        with _contained(self.by_name):
+            given = await self.by.ajudge(request)
+        # In a thread: verdicts that are made while they are read may take long.
+        return await asyncio.wrap_future(start_daemon(lambda: checked(given, request)))
+
+
+def _name(kind: str, given: object, does: str) -> str:
+    """Return how a judge or strategy is named in results."""
+    name = getattr(given, "name", None)
+    if not isinstance(name, str) or not callable(getattr(given, does, None)):
+        raise InputError(
+            f"The {kind} {given!r:.200} cannot be used. Give an object with a name, a text, and a "
+            f"method {does}; see casewright.stores.feedback.{kind.capitalize()}."
+        )
+    return name
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from pydantic import ConfigDict, Field
 
 from casewright.graph.feedback.search import FeedbackSearch
 from casewright.graph.feedback.state import FeedbackInput, FeedbackResult
-from casewright.stores.feedback import case_text
 from casewright.stores.retrievers.retrieval import hit_metadata
 
 
@@ -25,10 +24,10 @@ class FeedbackRetriever(BaseRetriever):
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
-    A document has the case's text, its id and its metadata with ``score``, ``relevance``,
-    ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge called it relevant),
-    ``probability`` and ``stopped`` (why the loop ended) added; where the case has a field of such a
-    name, its own stays, and the added one goes by ``hit_`` and the name.
+    A document has the text that the judge was shown, uncut, its id and its metadata with ``score``,
+    ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge called it
+    relevant), ``probability`` and ``stopped`` (why the loop ended) added. Where the case has a
+    field of such a name, its own stays, and the added one goes by ``hit_`` and the name.
 
     Attributes:
         search: What is searched, who judges, and within which limits.
@@ -68,7 +67,7 @@ class FeedbackRetriever(BaseRetriever):
         return [
             Document(
                 id=hit.case.id,
-                page_content=case_text(hit.case),
+                page_content=self.search.text(hit.case),
                 metadata=hit_metadata(hit, _told(known[hit.case.id], result))[0],
             )
             for hit in self.search.hits(result, query, self.k, self.where)

@@ -12,7 +12,7 @@ from casewright.errors import CasewrightError, told
 from casewright.graph.feedback.limits import FeedbackLimits, estimated_tokens
 from casewright.graph.feedback.state import FeedbackState
 from casewright.stores import Found
-from casewright.stores.feedback import JudgeRequest, Verdicts, checked
+from casewright.stores.feedback import JudgeRequest, Verdicts
 from casewright.stores.feedback.judge import plain
 
 
@@ -66,7 +66,7 @@ def judged(
     state: FeedbackState,
     limits: FeedbackLimits,
     request: JudgeRequest,
-    given: Any,
+    verdicts: Verdicts,
     started: float,
     *,
     whole: bool,
@@ -77,11 +77,10 @@ def judged(
         state: Before it.
         limits: The loop's.
         request: What the judge was asked.
-        given: What it answered: verdicts, or anything.
+        verdicts: What it answered, checked.
         started: When its node was entered, by ``time.perf_counter``.
         whole: It was asked about everything that is not judged yet; the loop stops if not.
     """
-    verdicts = checked(given, request)
     if verdicts.failed:
         return unjudged(state, request, verdicts, started)
     asked = {one.id for one in request.candidates}
@@ -166,6 +165,11 @@ def _counted(verdicts: Verdicts) -> int:
 def since(started: float) -> float:
     """Return the milliseconds since a ``time.perf_counter`` value."""
     return round((time.perf_counter() - started) * 1000, 3)
+
+
+def ended(reason: str, judge: str) -> None:
+    """Say on the stream why a loop stopped."""
+    get_stream_writer()({"event": "feedback_ended", "reason": reason, "judge": judge})
 
 
 def _tell(trace: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ class FeedbackSearch:
 
     Args:
         store: What is searched.
-        judge: Says what is relevant.
+        judge: Says what is relevant; one that interrupts to ask a person cannot be used here.
         strategy: How later rounds search.
         limits: The bounds; their time is best below that of a step.
         weights: Facet name to weight; by default the schema's own.
@@ -47,6 +47,7 @@ class FeedbackSearch:
         self.loop = build_feedback(
             store, judge, strategy, limits=limits, weights=weights, text=text
         )
+        self.text = text
         self._store = store
         self._weights = weights
         self._fill = fill
@@ -68,7 +69,6 @@ class FeedbackSearch:
 
         # In a context of its own: the loop is part of the step, not of the graph that runs that.
         result = contextvars.Context().run(run)
-        context.report({"event": "feedback_ended", "reason": result.reason, "judge": result.judge})
         return self.hits(result, query, k, where)
 
     def hits(

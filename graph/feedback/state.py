@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from casewright.errors import InputError
+
 #: Why a loop stopped: the relevant set did not grow (``settled``); none of the first candidates was
 #: relevant; a search found nothing unseen; a bound was met; the judge or a later search failed.
 Reason = Literal[
@@ -94,5 +96,14 @@ class FeedbackResult:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> FeedbackResult:
-        """Read the result from what the loop returned."""
+        """Read the result from what the loop returned.
+
+        Raises:
+            InputError: It has none: the loop was paused, since its judge asks a person.
+        """
+        if "feedback" not in state:
+            raise InputError(
+                "The feedback loop has not ended: its judge waits for an answer. Give the graph a "
+                "checkpointer and resume it with that, or take a judge that does not interrupt."
+            )
         return cls(**state["feedback"])

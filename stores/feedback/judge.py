@@ -78,6 +78,9 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
     """
     if not isinstance(verdicts, Verdicts):
         return Verdicts(frozenset(), note=f"The judge answered with a {type(verdicts).__name__}.")
+    given: Any = verdicts.relevant
+    if isinstance(given, str):
+        return Verdicts(frozenset(), note="The judge's relevant is a text, not a set of ids.")
     known = {candidate.id for candidate in request.candidates}
     try:
         failed = bool(verdicts.failed)

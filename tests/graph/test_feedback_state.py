@@ -184,7 +184,9 @@ def test_every_round_is_streamed_once_as_it_is_kept(store: CaseStore) -> None:
         else:
             state = told
     rounds = [{"event": "feedback_round", **one} for one in state["feedback"]["rounds"]]
-    assert events == rounds
+    *told_rounds, ended = events
+    assert told_rounds == rounds
+    assert ended == {"event": "feedback_ended", "reason": "rounds", "judge": "scripted"}
     assert [one["round"] for one in rounds] == [1, 2, 3]
     assert [one["search"] for one in rounds] == ["question", "rocchio", "rocchio"]
     assert [one["found"] for one in rounds] == [one["judged"] for one in rounds] == [4, 3, 3]
@@ -194,7 +196,9 @@ def test_every_round_is_streamed_once_as_it_is_kept(store: CaseStore) -> None:
 def test_every_round_is_streamed_when_awaited_too(store: CaseStore) -> None:
     async def events(script: Any) -> list[Any]:
         graph = build_feedback(store, Scripted(script), limits=LIMITS)
-        return [one async for one in graph.astream({"question": QUESTION}, stream_mode="custom")]
+        told = [one async for one in graph.astream({"question": QUESTION}, stream_mode="custom")]
+        assert told[-1]["event"] == "feedback_ended"
+        return told[:-1]
 
     def fails(request: JudgeRequest) -> Any:
         raise ValueError("no model")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,21 @@ from tests.stores.helpers import contents, note, note_schema
 SEGMENT = "shard/segments/*/"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "cases"
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two collections, written once; every test damages a copy of it."""
+    place = tmp_path_factory.mktemp("sound") / "cases"
     with CaseStore(note_schema("letters"), place, engine="edge") as letters:
         letters.add([note("a letter")])
     for turn in range(3):
         with CaseStore(note_schema(), place) as store:
             store.add([note(f"question {turn} {i}", "s" * 300) for i in range(10)])
     return place
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(sound, tmp_path / "cases")
 
 
 def file(folder: Path, pattern: str) -> Path:

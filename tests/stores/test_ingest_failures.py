@@ -244,25 +244,31 @@ def test_damaged_pdf_that_can_be_read_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+PACKAGES = ("llama_index", "pypdf", "bs4", "tree_sitter_language_pack")
+#: One process for all, which forks before any of them is imported.
 WITHOUT = """
-import sys
-sys.modules[sys.argv[1]] = None
+import os, sys
 from casewright.stores.documents.ingest import ingest
 from tests.stores.document_files import document_store
-try:
-    ingest(document_store(), sys.argv[2])
-except ImportError as error:
-    print(type(error).__name__, error)
+folder, *packages = sys.argv[1:]
+for package in packages:
+    if os.fork() == 0:
+        sys.modules[package] = None
+        try:
+            ingest(document_store(), folder)
+        except ImportError as error:
+            print(package, type(error).__name__, error, flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
-@pytest.mark.parametrize("package", ["llama_index", "pypdf", "bs4", "tree_sitter_language_pack"])
-def test_missing_package_is_named_with_the_command_that_installs_it(
-    tmp_path: Path, package: str
-) -> None:
-    write(tmp_path / "docs", {"a.txt": "Red apples."})
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is printed where each of the packages is missing."""
+    docs = write(tmp_path_factory.mktemp("plain") / "docs", {"a.txt": "Red apples."})
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, package, str(tmp_path / "docs")],
+        [sys.executable, "-c", WITHOUT, str(docs), *PACKAGES],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -270,6 +276,13 @@ def test_missing_package_is_named_with_the_command_that_installs_it(
         check=False,
     )
     assert done.stderr == ""
-    assert done.stdout.startswith("DependencyError ")
-    assert package in done.stdout
-    assert "pip install 'casewright[documents]'" in done.stdout
+    return {name: line for name, _, line in (s.partition(" ") for s in done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_missing_package_is_named_with_the_command_that_installs_it(
+    without: dict[str, str], package: str
+) -> None:
+    assert without[package].startswith("DependencyError ")
+    assert package in without[package]
+    assert "pip install 'casewright[documents]'" in without[package]
