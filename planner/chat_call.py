@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.tools.deadline import call_within, start_daemon
 
+#: How long a cancelled model may take to clean up.
+CANCEL_SECONDS = 0.05
+
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
@@ -26,7 +29,8 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     """Return the model's message without blocking the event loop.
 
     A model that can only block is called in a daemon thread: LangChain would give it to the loop's
-    executor, whose threads the process waits for at its end.
+    executor, whose threads the process waits for at its end. One that swallows its cancellation is
+    abandoned.
 
     Raises:
         TimeoutError: It took longer than ``seconds``.
@@ -35,7 +39,28 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
 
     own = getattr(type(model), "_agenerate", None)
     if own in (BaseChatModel._agenerate, SimpleChatModel._agenerate):
-        answer: Any = asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
+        work: Any = asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
     else:
-        answer = model.ainvoke(list(messages))
-    return await asyncio.wait_for(answer, max(seconds, 0.0))
+        work = asyncio.ensure_future(_awaited(model, messages))
+    try:
+        # Not wait_for: a model that swallows its cancellation would hold whoever waits.
+        done, _ = await asyncio.wait({work}, timeout=max(seconds, 0.0))
+    finally:
+        if not work.done():
+            work.cancel()
+            work.add_done_callback(lambda late: late.cancelled() or late.exception())
+            await asyncio.wait({work}, timeout=CANCEL_SECONDS)
+            if not work.done() and isinstance(work, asyncio.Task):
+                # asyncio.run would wait for it at its end.
+                asyncio._unregister_task(work)
+    if not done:
+        raise TimeoutError
+    return work.result()
+
+
+async def _awaited(model: BaseChatModel, messages: Sequence[BaseMessage]) -> Any:
+    try:
+        return await model.ainvoke(list(messages))
+    except SystemExit as error:
+        # A task that ends by it would end the event loop.
+        raise RuntimeError("The model raised SystemExit.") from error

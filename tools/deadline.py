@@ -15,7 +15,8 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     """Run a function in a thread of its own that nobody has to join, and return its future.
 
     Executors join their threads when the process ends, so that one hanging call would hold it for
-    ever; a daemon thread can be abandoned. Context variables are handed on.
+    ever; a daemon thread can be abandoned. Context variables are handed on. A ``StopIteration`` or
+    ``StopAsyncIteration`` becomes a ``RuntimeError``: no future that is awaited can hold the first.
     """
     future: Future[Answer] = Future()
     # Running from the start: who stops waiting cannot cancel it under the thread's hands.
@@ -25,6 +26,10 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     def work() -> None:
         try:
             answer: Any = context.run(function)
+        except (StopIteration, StopAsyncIteration) as error:
+            stopped = RuntimeError(f"The call raised {type(error).__name__}.")
+            stopped.__cause__ = error
+            future.set_exception(stopped)
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits
             future.set_exception(error)
         else:

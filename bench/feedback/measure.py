@@ -37,7 +37,7 @@ from casewright.stores.feedback import (
     Strategy,
     TextStrategy,
 )
-from casewright.stores.progress import progress_bar
+from casewright.stores.progress import note, progress_bar
 
 #: No bound but these ends a loop here, so that the judges are compared and not the clock.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
@@ -74,6 +74,7 @@ def measure_feedback(
     Raises:
         InputError: There is nothing to measure on.
     """
+    note("Reading the questions and the cases of the feedback bench.")
     trials = list(_trials(find_sets(data, only, limit), encoder))
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -126,6 +127,7 @@ def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
     # Sets of the same cases share a store.
     for _, group in groupby(sets, key=lambda found: id(found.cases)):
         members = list(group)
+        note(f"Encoding {len(members[0].cases)} cases of {members[0].name}.")
         with TemporaryDirectory() as folder, members[0].store(encoder, folder) as store:
             for found in members:
                 for name, weights in WEIGHTS.get(found.name, {"": None}).items():
@@ -143,6 +145,7 @@ def _tried(
         for judge in (JUDGES if strategy.name == default_for(found) else (GOLD, OFFLINE))
     ]
     total = len(questions) * (len(tried) + 1)
+    note(f"Asking {len(questions)} questions of {name}, with {len(tried)} loops each.")
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
         arms = []
         for strategy, judge in tried:

@@ -26,11 +26,12 @@ class SymbolIndex:
         self._inside: dict[tuple[str, str], list[str]] = {}
         for symbol in dict.fromkeys(symbols):
             parts = tuple(symbol.split("."))
-            for size in range(1, len(parts) + 1):
-                path = ".".join(parts[:size])
+            path = symbol
+            for size in range(len(parts), 0, -1):
                 if path not in self.paths:
                     self._add(path, parts[:size])
                 self._members[path].append(symbol)
+                path = path.rpartition(".")[0]
         self._owners = {owner for owner, _ in self._inside}
 
     def _add(self, path: str, parts: tuple[str, ...]) -> None:

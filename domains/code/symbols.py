@@ -45,10 +45,7 @@ def symbols_named(question: str, known_symbols: Collection[str] | SymbolIndex) -
         known_symbols: The store's symbols, their names joined by dots; who asks often indexes them
             once.
     """
-    if isinstance(known_symbols, SymbolIndex):
-        known = known_symbols
-    else:
-        known = SymbolIndex(known_symbols)
+    known = known_symbols if isinstance(known_symbols, SymbolIndex) else SymbolIndex(known_symbols)
     mentions = mentions_in(question, known)
     kinds = _kinds(mentions, known)
     marked = {*kinds, *(mention.at for mention in mentions if mention.code)}

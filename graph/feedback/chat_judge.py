@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import told
+from casewright.errors import InputError, told
 from casewright.graph.containment import await_within, contained
 from casewright.graph.feedback.verdict_text import read_verdicts
 from casewright.planner.chat_call import aask, ask
@@ -48,8 +50,11 @@ class ChatJudge:
 
     Args:
         model: Any LangChain chat model.
-        seconds: Deadline for one call; less where the request leaves less.
+        seconds: Deadline for one call, above 0; less where the request leaves less.
         numbering: Draws the numbers; by default the system's own source of randomness.
+
+    Raises:
+        InputError: The model is no chat model, or the deadline no number of seconds above 0.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class ChatJudge:
         seconds: float = 30.0,
         numbering: random.Random | None = None,
     ) -> None:
+        _check(model, seconds)
         self._model = model
         self._seconds = seconds
         self._numbering = numbering or random.SystemRandom()
@@ -95,6 +101,19 @@ class ChatJudge:
         # Inside of the coroutine: a task that ends by SystemExit would end the event loop.
         with contained(self.name):
             return await aask(self._model, messages, seconds)
+
+
+def _check(model: Any, seconds: Any) -> None:
+    if isinstance(model, type) or not callable(getattr(model, "invoke", None)):
+        raise InputError(
+            f"ChatJudge was given a model of type {type(model).__name__}. Give a LangChain chat "
+            "model."
+        )
+    number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not number or not 0 < float(seconds) < math.inf:
+        raise InputError(
+            f"ChatJudge has seconds={seconds!r}. Give a finite number of seconds above 0."
+        )
 
 
 def _messages(request: JudgeRequest, numbered: Sequence[Candidate]) -> list[BaseMessage]:

@@ -5,62 +5,132 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: Of a longer answer the end is read: there the verdicts stand.
+#: Of a longer answer the end is read, in characters: there the verdicts stand.
 LONGEST = 20_000
+#: Words that introduce a list are few: one further to the right is in a sentence. In characters.
+HEAD = 80
 _YES = frozenset({"true", "yes", "1", "relevant"})
 _NO = frozenset({"false", "no", "0", "irrelevant", "not relevant", "null", "none"})
 #: Words that may stand before a list of the relevant ones.
 _INTRODUCING = frozenset({"the", "relevant", "candidates", "numbers", "are", "answer", "verdicts"})
-_STRING = r'"(?:[^"\\]|\\.)*"' + r"|'(?:[^'\\]|\\.)*'"
+#: What an object about one candidate calls its number, and the verdict on it.
+_IDS = frozenset({"id", "number", "index", "candidate", "candidate_id"})
+_RELEVANT = frozenset({"relevant", "is_relevant", "verdict", "judgement", "judgment", "answer"})
+_STRING = r'"(?:[^"\\]|\\.)*+"' + r"|'(?:[^'\\]|\\.)*+'"
 _WORD = r"[^\s\"'{},;:=]+"
-_BETWEEN = re.compile(r"(?:[\s,;]|//[^\n]*)*")
+_KEY = rf"(?P<key>{_STRING}|{_WORD}(?:[ \t]+{_WORD})?)\s*[:=]\s*"
+_BETWEEN = re.compile(r"(?:[\s,;]|//[^\n]*|[-*+•][ \t]+)*+")
 #: A key and a value that is no list and no object.
-_PAIR = re.compile(
-    rf"(?P<key>{_STRING}|{_WORD}(?:[ \t]+{_WORD})?)\s*[:=]\s*"
-    rf"(?P<value>{_STRING}|[^\s,;{{}}\[\]\"']+)",
-    re.S,
-)
+_PAIR = re.compile(rf"{_KEY}(?P<value>{_STRING}|[^\s,;{{}}\[\]\"']+)", re.S)
+_OBJECT = re.compile(rf"{_KEY}\{{", re.S)
+_LIST_PAIR = re.compile(rf"{_KEY}\[(?:{_STRING}|[^\[\]{{}}\"'])*+\]", re.S)
+_CLOSED = re.compile(r"[\s,;]*\}")
+_NEXT_RECORD = re.compile(r"[\s,;}]*\{")
 _NUMBER = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
 _LIST = re.compile(r"\[[^\[\]{}]*(?:\]|\Z)")
+_NO_WORDS = re.compile(r"[^\w\n]*$", re.M)
+#: ``- 0: true``, ``1. false``, ``candidate 2: yes, it names the key``.
+_LINE = re.compile(
+    r"^[ \t]*(?:[-*+•][ \t]+)?(?P<key>\**(?:candidate[ _#-]?)?#?\[?[0-9]{1,9}\]?\**)[ \t]*"
+    r"(?P<mark>[:=.)])[ \t*]*(?P<value>true|yes|relevant|false|no|irrelevant|not relevant)\b"
+    r"(?P<rest>[^\n]*)$",
+    re.I | re.M,
+)
+#: A reason may follow a verdict; the rest of a sentence may not.
+_REASON = re.compile(r"[*.! \t]*(?:$|[.,;(]|[-–—]{1,2}[ \t])")
+_SENTENCE = re.compile(
+    r"^[ \t*]*(?:the[ ])?(?:only[ ])?relevant[ ]?(?:candidates?|numbers?|ones?)?"
+    r"(?:[ ](?:are|is))?[ ]?:?[ *]*"
+    r"(?P<numbers>[0-9]{1,9}(?:(?:[ ]?,[ ]?and[ ]|[ ]?[,&][ ]?|[ ]and[ ])[0-9]{1,9})*+)[*. \t]*$",
+    re.I | re.M,
+)
 
 
 def read_verdicts(text: str, count: int) -> dict[int, bool]:
     """Return number to verdict for what can be read of an answer about ``count`` candidates.
 
     Code fences, words around the object, single quotes, trailing commas, ``"yes"`` or ``1`` for
-    ``true``, and keys like ``[0]`` or ``candidate 0`` are understood. Of a truncated object what is
-    complete is read. A list of numbers names the relevant ones, and so the irrelevant too. Of
-    several objects the last counts: models think, and may quote, before they answer; what stands in
-    a string of an object is none. Numbers of no candidate are left out.
+    ``true``, and keys like ``[0]`` or ``candidate 0`` are understood; so are objects about one
+    candidate each (``{"0": {"relevant": true}}``, ``[{"id": 0, "relevant": true}]``) and a line
+    for each (``- 0: true``, ``1. false``). Of a truncated object what is complete is read. A list
+    of numbers, or "The relevant candidates are 0 and 2.", names the relevant ones, and so the
+    irrelevant too; a list of as many verdicts as there are candidates is theirs in their order.
+    Of several objects the last counts: models think, and may quote, before they answer; what
+    stands in a string of an object is none. Numbers of no candidate are left out.
+
+    Of an answer of more than ``LONGEST`` characters only the last ``LONGEST`` are read. The time
+    grows with the length that is read, whatever the answer.
     """
     unfenced = re.sub(r"\A\s*`+\w*\s*", "", text[-LONGEST:])
-    verdicts: dict[int, bool] = {}
     # The braces may be missing.
-    start = 0
-    while start >= 0:
-        found, end = _pairs(unfenced, start, count)
-        verdicts = found or verdicts
-        brace = unfenced.find("{", end)
-        start = brace + 1 if brace >= 0 else -1
-    if verdicts:
+    bare, _, end = _pairs(unfenced, 0, count)
+    if verdicts := _of_objects(unfenced, end, count):
         return verdicts
-    listed = _listed(unfenced)
-    if listed is None:
-        return {}
-    return {number: number in listed for number in range(count)}
+    if verdicts := max(bare, _of_lines(unfenced, count), key=len):
+        return verdicts
+    if verdicts := _listed(unfenced, count):
+        return verdicts
+    *_, last = [None, *_SENTENCE.finditer(unfenced)]
+    return _named({int(n) for n in re.findall("[0-9]+", last["numbers"])}, count) if last else {}
 
 
-def _pairs(text: str, at: int, count: int) -> tuple[dict[int, bool], int]:
-    """Return the verdicts of the pairs that stand one after the other from a place on, and where
-    the last one ends.
+def _of_objects(text: str, at: int, count: int) -> dict[int, bool]:
+    """Return the verdicts of the last object, or of the last run of objects about one each."""
+    verdicts: dict[int, bool] = {}
+    run_ends = -1
+    while (brace := text.find("{", at)) >= 0:
+        found, one, end = _pairs(text, brace + 1, count)
+        if one and run_ends >= 0 and _NEXT_RECORD.fullmatch(text, run_ends, brace + 1):
+            found = {**verdicts, **found}
+        if found:
+            verdicts, run_ends = found, end if one else -1
+        at = end
+    return verdicts
+
+
+def _pairs(text: str, at: int, count: int) -> tuple[dict[int, bool], bool, int]:
+    """Return the verdicts of the pairs that stand one after the other from a place on, whether
+    they are of an object about one candidate, and where they end.
     """
     verdicts: dict[int, bool] = {}
-    while (pair := _PAIR.match(text, _after(text, at))) is not None:
-        at = pair.end()
-        number, verdict = _number(pair["key"]), _verdict(pair["value"])
-        if number is not None and number < count and verdict is not None:
+    fields: dict[str, str] = {}
+    while True:
+        at = _after(text, at)
+        verdict: bool | None = None
+        if (pair := _PAIR.match(text, at)) is not None:
+            at, verdict = pair.end(), _verdict(pair["value"])
+            fields[_plain(pair["key"])] = pair["value"]
+        elif (pair := _LIST_PAIR.match(text, at)) is not None:
+            at = pair.end()
+        elif (pair := _OBJECT.match(text, at)) and _known(pair["key"], count) is not None:
+            inner, end = _fields(text, pair.end())
+            verdict = _field_verdict(inner)
+            closed = _CLOSED.match(text, end)
+            at = closed.end() if closed else end
+        else:
+            break
+        number = _known(pair["key"], count)
+        if number is not None and verdict is not None:
             verdicts[number] = verdict
-    return verdicts, at
+    if verdicts:
+        return verdicts, False, at
+    ids = [_known(value, count) for name, value in fields.items() if name in _IDS]
+    verdict = _field_verdict(fields)
+    if len(ids) == 1 and ids[0] is not None and verdict is not None:
+        return {ids[0]: verdict}, True, at
+    return {}, False, at
+
+
+def _fields(text: str, at: int) -> tuple[dict[str, str], int]:
+    fields: dict[str, str] = {}
+    while (pair := _PAIR.match(text, at := _after(text, at))) is not None:
+        at = pair.end()
+        fields[_plain(pair["key"])] = pair["value"]
+    return fields, at
+
+
+def _field_verdict(fields: dict[str, str]) -> bool | None:
+    return next((_verdict(fields[name]) for name in fields if name in _RELEVANT), None)
 
 
 def _after(text: str, at: int) -> int:
@@ -69,38 +139,76 @@ def _after(text: str, at: int) -> int:
     return between.end()
 
 
+def _plain(told: str) -> str:
+    return told.strip("\"'*`.! \t\n").lower()
+
+
 def _number(key: str) -> int | None:
     found = _NUMBER.fullmatch(key.strip("\"'*` \t\n")[:40])
     return int(found[1]) if found else None
 
 
+def _known(key: str, count: int) -> int | None:
+    number = _number(key)
+    return number if number is not None and number < count else None
+
+
 def _verdict(value: str) -> bool | None:
-    plain = value.strip("\"'*`.! \t\n").lower()
+    plain = _plain(value)
     return True if plain in _YES else False if plain in _NO else None
 
 
-def _listed(text: str) -> set[int] | None:
-    """Return the numbers of the last list that stands alone, or is said to be of the relevant.
+def _of_lines(text: str, count: int) -> dict[int, bool]:
+    """Return the verdicts of lines that begin with a number and a verdict."""
+    told: dict[int, bool] = {}
+    for line in _LINE.finditer(text):
+        number, verdict = _number(line["key"]), _verdict(line["value"])
+        whole = not line["rest"].strip("*.! \t\r")
+        reasoned = line["mark"] in ":=" and _REASON.match(line["rest"])
+        if number is not None and verdict is not None and (whole or reasoned):
+            told[number] = verdict
+    # Counted from 1 on: it is unclear whether these are numbers or only places.
+    if count in told and 0 not in told:
+        return {}
+    return {number: verdict for number, verdict in told.items() if number < count}
+
+
+def _listed(text: str, count: int) -> dict[int, bool]:
+    """Return the verdicts by the last list that stands alone, or is said to be of the relevant.
 
     A number in brackets inside a sentence is no list: it may be what the model refuses to do.
     """
     for found in reversed([*_LIST.finditer(text)]):
-        before = text[: found.start()].rsplit("\n", 1)[-1]
-        after = text[found.end() :].split("\n", 1)[0]
-        words = re.findall(r"\w+", before.lower())
-        introduced = _INTRODUCING.issuperset(words)
-        if not introduced or re.search(r"\w", after):
+        start = found.start()
+        line = text.rfind("\n", max(0, start - HEAD), start) + 1
+        if not line and start > HEAD:
             continue
+        words = re.findall(r"\w+", text[line:start].lower())
+        if not _INTRODUCING.issuperset(words) or not _NO_WORDS.match(text, found.end()):
+            continue
+        whole = found[0].endswith("]")
         items = found[0].strip("[]").split(",")
-        if not found[0].endswith("]"):
+        if whole and (verdicts := _in_order(items, count)):
+            return verdicts
+        if not whole:
             # The last number may be the front of a longer one.
             items.pop()
         if (numbers := _numbers(items)) is not None:
-            return numbers
-    return None
+            return _named(numbers, count)
+    return {}
+
+
+def _in_order(items: Sequence[str], count: int) -> dict[int, bool]:
+    told = [None if _number(item) is not None else _verdict(item) for item in items if item.strip()]
+    verdicts = {number: one for number, one in enumerate(told) if one is not None}
+    return verdicts if len(verdicts) == len(told) == count else {}
 
 
 def _numbers(items: Sequence[str]) -> set[int] | None:
     told = [item for item in items if item.strip()]
     numbers = {_number(item.strip()) for item in told}
     return None if None in numbers else {number for number in numbers if number is not None}
+
+
+def _named(relevant: set[int], count: int) -> dict[int, bool]:
+    return {number: number in relevant for number in range(count)}

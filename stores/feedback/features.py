@@ -96,14 +96,17 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     readings = [read_candidate(one) for one in batch]
     # Scores of a store are finite; of those that are not, nothing is known.
     with np.errstate(all="ignore"):
-        always = _always(question, batch, readings, relevant)
-        rows = [{**row, **_scored(one, batch)} for row, one in zip(always, batch, strict=True)]
+        rows = _always(question, batch, readings, relevant)
+        shares = [] if relevant else _score_shares(batch)
     names: tuple[str, ...] = FIRST
     if relevant:
         names = LATER
         beside_them = _Relevant(question, relevant)
         for row, one, reading in zip(rows, batch, readings, strict=True):
             row |= beside_them.features(one, reading)
+    else:
+        for row, part in zip(rows, shares, strict=True):
+            row["score_share"] = part
     made = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
     return np.nan_to_num(made.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
 
@@ -137,10 +140,12 @@ def _always(
     return rows
 
 
-def _scored(candidate: Candidate, batch: Sequence[Candidate]) -> dict[str, float]:
+def _score_shares(batch: Sequence[Candidate]) -> list[float]:
     scores = np.array([one.hit.score for one in batch], dtype=np.float64)
-    parts = np.exp(np.minimum((scores - candidate.hit.score) / TEMPERATURE, 700.0))
-    return {"score_share": float(1 / parts.sum())}
+    # Less the largest, so that no exponential overflows.
+    parts = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
+    shares: list[float] = (parts / parts.sum()).tolist()
+    return shares
 
 
 class _Relevant:

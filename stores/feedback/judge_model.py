@@ -87,15 +87,17 @@ class JudgeModel:
             ) from error
 
     @classmethod
-    def load(cls, file: Path) -> JudgeModel:
+    def load(cls, file: str | Path) -> JudgeModel:
         """Read a model that ``casewright finetune judge`` wrote.
 
         Raises:
             InputError: The file holds no judge, one of another format, or one with features that
                 this version does not know.
         """
+        if not isinstance(file, str | Path):
+            raise InputError(f"{file!r:.80} is no path. Give the path of a judge's file.")
         try:
-            text = file.read_text(encoding="utf-8")
+            text = Path(file).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read ({error}). Give a judge's file.") from error
         return _read(text, str(file))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from casewright.errors import InputError
 from casewright.stores.documents.places import around, covering, place_of
 from casewright.stores.feedback.rocchio import RocchioStrategy
 from casewright.stores.feedback.strategy import Feedback, Strategy
 from casewright.stores.question import Found, Question
+from casewright.stores.select import check_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class NeighbourStrategy:
         then: Fills up to k.
 
     Raises:
-        InputError: The reach is below 1.
+        InputError: The reach is no whole number, or below 1.
     """
 
     reach: int = 1
@@ -31,8 +31,7 @@ class NeighbourStrategy:
     name: str = "neighbours"
 
     def __post_init__(self) -> None:
-        if self.reach < 1:
-            raise InputError(f"NeighbourStrategy has reach={self.reach}. Give at least 1.")
+        check_counts(1, reach=self.reach)
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         """Fetch, then search; see ``Strategy``."""

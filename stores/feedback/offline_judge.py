@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from casewright.errors import InputError
 from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 from casewright.stores.feedback.judge import JudgeRequest, Verdicts
 from casewright.stores.feedback.judge_model import JudgeModel
@@ -23,13 +24,18 @@ class OfflineJudge:
             relevant, so that the search goes on with it.
 
     Raises:
-        InputError: The shipped model cannot be read.
+        InputError: The model is none, a file's name for example; or the shipped one cannot be read.
     """
 
     name = "offline"
 
     def __init__(self, model: JudgeModel | None = None, *, always_one: bool = False) -> None:
-        self.model = model or JudgeModel.shipped()
+        if not isinstance(model, JudgeModel | None):
+            raise InputError(
+                f"OfflineJudge was given model={model!r:.80}. Give a JudgeModel: "
+                "JudgeModel.load(file) reads one."
+            )
+        self.model = JudgeModel.shipped() if model is None else model
         self._always_one = always_one
 
     def judge(self, request: JudgeRequest) -> Verdicts:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import get_args
 
 import numpy as np
 
+from casewright.errors import InputError
+from casewright.stores.engines.engine import RecommendStrategy as Kind
 from casewright.stores.feedback.strategy import Feedback
 from casewright.stores.question import Found, Question
-
-if TYPE_CHECKING:
-    from casewright.stores.engines.engine import RecommendStrategy as Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +22,19 @@ class RecommendStrategy:
     Attributes:
         kind: ``"best_score"`` or ``"sum_scores"``; see ``Engine.recommend``.
         negatives: Give it the irrelevant cases as negative examples.
+
+    Raises:
+        InputError: There is no such kind.
     """
 
     kind: Kind = "best_score"
     negatives: bool = False
     name: str = "recommend"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            kinds = " or ".join(map(repr, get_args(Kind)))
+            raise InputError(f"RecommendStrategy has kind={self.kind!r}. Give {kinds}.")
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         """Search once; see ``Strategy``."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ class RocchioStrategy:
         gamma: Of the irrelevant ones, at least 0.
 
     Raises:
-        InputError: A factor is out of its range.
+        InputError: A factor is no number, or out of its range.
     """
 
     alpha: float = 1.0
@@ -36,11 +38,12 @@ class RocchioStrategy:
     name: str = "rocchio"
 
     def __post_init__(self) -> None:
-        given = (self.alpha, self.beta, self.gamma)
-        if not all(map(np.isfinite, given)) or min(given) < 0 or self.beta == 0:
+        given: tuple[Any, ...] = (self.alpha, self.beta, self.gamma)
+        numbers = all(isinstance(one, Real) and not isinstance(one, bool) for one in given)
+        if not numbers or not all(map(np.isfinite, given)) or min(given) < 0 or self.beta == 0:
             raise InputError(
-                f"Rocchio's factors are alpha={self.alpha}, beta={self.beta}, gamma={self.gamma}. "
-                "Give finite numbers of at least 0, and a beta above 0."
+                f"Rocchio's factors are alpha={self.alpha!r}, beta={self.beta!r}, "
+                f"gamma={self.gamma!r}. Give finite numbers of at least 0, and a beta above 0."
             )
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:

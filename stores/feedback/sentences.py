@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from casewright.errors import InputError
 from casewright.stores.feedback.strategy import Feedback
 from casewright.stores.question import Found, Question
+from casewright.stores.select import check_counts
 
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 #: A shorter piece goes with the one after it: it says nothing by itself.
@@ -26,7 +26,7 @@ class SentenceStrategy:
         texts: Most texts: those of the last round, then those before, each in their order.
 
     Raises:
-        InputError: A number is below 1.
+        InputError: A number is no whole number, or below 1.
     """
 
     sentences: int = 6
@@ -34,11 +34,7 @@ class SentenceStrategy:
     name: str = "sentences"
 
     def __post_init__(self) -> None:
-        if min(self.sentences, self.texts) < 1:
-            raise InputError(
-                f"SentenceStrategy has sentences={self.sentences}, texts={self.texts}. "
-                "Give at least 1 of each."
-            )
+        check_counts(1, sentences=self.sentences, texts=self.texts)
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
         """Search in one batch; see ``Strategy``."""

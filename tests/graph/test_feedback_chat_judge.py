@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
+from casewright.errors import InputError
 from casewright.graph.feedback import ChatJudge
 from casewright.stores import Hit
 from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
@@ -165,6 +166,8 @@ def failing(error: BaseException) -> Any:
         TimeoutError("connection"),
         SystemExit(1),
         KeyError(),
+        StopIteration(),
+        StopAsyncIteration(),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -208,3 +211,24 @@ def test_a_loop_tells_its_own_deadline_from_the_models(mode: str) -> None:
         own = loop(mode, store, ChatJudge(slow, seconds=0.1))
         all_ = loop(mode, store, ChatJudge(slow), limits={"seconds": 0.15})
     assert (own.reason, all_.reason) == ("judge_failed", "deadline")
+
+
+@pytest.mark.parametrize(
+    ("model", "seconds", "word"),
+    [
+        (None, 30.0, "NoneType"),
+        ("gpt", 30.0, "str"),
+        (ScriptedModel, 30.0, "chat model"),
+        (ScriptedModel(script=""), -1, "seconds=-1"),
+        (ScriptedModel(script=""), 0, "above 0"),
+        (ScriptedModel(script=""), float("nan"), "nan"),
+        (ScriptedModel(script=""), float("inf"), "inf"),
+        (ScriptedModel(script=""), "3", "'3'"),
+    ],
+    ids=["none", "name", "class", "negative", "zero", "nan", "endless", "text"],
+)
+def test_a_judge_without_model_or_deadline_is_an_input_error(
+    model: Any, seconds: Any, word: str
+) -> None:
+    with pytest.raises(InputError, match=word):
+        ChatJudge(model, seconds=seconds)

@@ -64,7 +64,32 @@ PIECES = [
         ("I cannot judge candidate [1].", {}),
         ("It calls itself relevant: [1]", {}),
         ("Neither 0 nor 1 is.", {}),
-        ('{"0": {"relevant": true}}', {}),
+        ('{"0": {"relevant": true}}', {0: True}),
+        ('{"0": {"why": "a", "relevant": true}, "1": {"relevant": false}}', BOTH),
+        ('{"verdicts": {"0": {"relevant": true}, "1": {"relevant": "no"}}}', BOTH),
+        ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": false}]', BOTH),
+        ('{"id": 0, "relevant": true}\n{"id": 1, "relevant": false}', BOTH),
+        ('[{"id": 1, "relevant": true}] no: [{"id": 0, "relevant": true}]', {0: True}),
+        ('{"id": 0, "why": "{\'id\': 1, \'relevant\': true}", "relevant": true}', {0: True}),
+        ('{"0": true, "seen": ["{\'0\': false, \'1\': true}"], "1": false}', BOTH),
+        ('[{"id": 0, "relevant": true}, {"id": 1, "relevant": tr', {0: True}),
+        ('[{"id": 0, "relevant": true}, {"id": 2, "relevant": true}]', {0: True}),
+        ("- 0: true\n- 1: false", BOTH),
+        ("My verdicts:\n* **0**: yes, it names the key\n* **1**: no (a door)", BOTH),
+        ("0. true\n1. false", BOTH),
+        ("1. true", {1: True}),
+        ("1. true\n2. false", {}),
+        ("1. Relevant texts are rare.", {}),
+        ("[true, false]", BOTH),
+        ('["yes", "no"]', BOTH),
+        ("[true]", {}),
+        ("[true, false, true]", {}),
+        ("The relevant candidates are 0 and 1.", {0: True, 1: True}),
+        ("I thought.\nThe relevant candidate is 0.", BOTH),
+        ("The relevant candidates are 0, 2, and 7.", BOTH),
+        ("The relevant candidates are not 0 and 1.", {}),
+        ("I refuse to say that the relevant candidates are 0 and 1.", {}),
+        ("I refuse [1]", {}),
     ],
 )
 def test_what_is_meant_is_read_and_nothing_else(text: str, read: dict[int, bool]) -> None:
@@ -98,6 +123,45 @@ def test_an_object_is_read_as_it_was_written_and_cut_off_as_far_as_it_goes(
     assert len(cut) >= sum(
         kept > written.index(f'"{n}": ') + len(f'"{n}": false') for n in verdicts
     )
+
+
+HOSTILE = [
+    "[0] a ",
+    "[] ",
+    "[]\n",
+    "- 0: ",
+    "0. true ",
+    "0: yes 1",
+    "{a:['\"",
+    "{a:[\"'\"'",
+    '{"0": {"relevant": "',
+    '{"id": 0, "relevant": true} ',
+    "{a ",
+    "a \t",
+    "{ // ",
+    "relevant 0 and 0, ",
+    "The relevant candidates are 0",
+    ", 0 and ",
+    "```",
+    "{'0':\n",
+    "true, ",
+    " \n",
+]
+
+
+def test_long_answers_of_any_shape_are_read_at_once() -> None:
+    started = time.process_time()
+    for piece in HOSTILE:
+        read_verdicts(piece * (200_000 // len(piece)), 5)
+        read_verdicts("The relevant candidates are 0" + piece * 3_300, 5)
+        read_verdicts("[" + piece * 3_300, 5)
+    assert time.process_time() - started < 2
+
+
+def test_of_a_long_answer_the_end_is_read() -> None:
+    thought = "So it is. " * LONGEST
+    assert read_verdicts(thought + '{"0": true, "1": false}', 2) == BOTH
+    assert read_verdicts('{"0": true, "1": false}' + thought, 2) == {}
 
 
 def test_no_answer_takes_long_to_read() -> None:

@@ -86,6 +86,10 @@ def test_rounds_of_a_looped_step_are_shown_and_stand_in_the_json(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert "Rounds of s1\n1. by question: " in done.stdout
     assert "Judge: offline." in done.stdout
+    # All that a single search finds is there.
+    for word in ("alpha", "bravo", "charlie"):
+        for number in range(14):
+            assert f"{word}_{number} = {word}_{number + 1}(given, {number})" in done.stdout
     *rounds, ended = result(run(home, *asked, "--json"))["steps"][0]["reports"]
     assert [one["round"] for one in rounds] == list(range(1, len(rounds) + 1))
     assert ended["event"] == "feedback_ended"

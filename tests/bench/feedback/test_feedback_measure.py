@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +25,25 @@ from tests.support.encoders import HashingEncoder
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def told() -> list[str]:
+    """What the run wrote to stderr."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, told: list[str]) -> Report:
     folder = multihop_folder(tmp_path_factory.mktemp("towns"))
-    return measure_feedback(folder, HashingEncoder(), only="hotpotqa")
+    with redirect_stderr(StringIO()) as written:
+        made = measure_feedback(folder, HashingEncoder(), only="hotpotqa")
+    told.append(written.getvalue())
+    return made
+
+
+def test_what_is_being_done_is_said_without_a_terminal_too(report: Report, told: list[str]) -> None:
+    reading, encoding, asking = told[0].splitlines()
+    assert reading.startswith("Reading")
+    assert re.fullmatch(r"Encoding \d+ cases of hotpotqa\.", encoding)
+    assert re.fullmatch(r"Asking \d+ questions of hotpotqa, .*", asking)
 
 
 def row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from casewright.graph.evidence import Evidence
 from casewright.planner import CasePlanner
 from casewright.planner.request import PlanRequest
 from casewright.stores import CaseStore, Hit, default_encoder
-from casewright.tools import CallContext
+from casewright.tools import CallContext, Toolbox, tool_from_function
 from tests.domains.code.trees import FILES, source_tree
 from tests.domains.helpers import call
 from tests.stores.document_files import write
@@ -148,13 +148,32 @@ def test_answer_holds_the_code_line_by_line_and_cites_all_of_it(opened: OpenDoma
         assert row["evidence"] in answer.text
 
 
-def test_list_in_quoted_code_stays_and_a_forged_citation_does_not() -> None:
-    code = "def of(items: list[Event]) -> None: ...  # see [E7]"
-    item = Evidence("E1", "s1", "code_search", code, "a.py, line 1 (of)", {}, final=True)
+class OneItem:
+    """Finds one text."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __call__(self, query: str) -> list[dict[str, str]]:
+        """Finds code."""
+        return [{"evidence": self.code}]
+
+
+def test_code_is_quoted_letter_by_letter_and_cites_only_what_was_found(
+    opened: OpenDomain,
+) -> None:
+    code = "def of(items: list[E1]) -> None:\n    errors[E404] + list[E1]  # see [E7]"
+    item = Evidence("E1", "s1", "code_search", code, "a[E2].py, line 1 (of)", {}, final=True)
     made = CodeQuoter().generate(GenerationRequest("of?", [item]))
-    assert "list[Event]" in made.text
-    assert "[E7]" not in made.text
+    assert code in made.text
     assert made.citations == ["E1"]
+    # Neither does the graph, which takes citations of nothing out of other texts, alter it.
+    find = tool_from_function(OneItem(code).__call__, name="code_search")
+    toolbox = Toolbox([find])
+    graph = build_graph(toolbox, CasePlanner(opened.plan_cases), CodeQuoter())
+    answer = Answer.from_state(graph.invoke({"question": SPLIT}))
+    assert code in answer.text
+    assert list(answer.citations) == ["E1"]
 
 
 def test_second_opening_encodes_only_what_changed(
@@ -217,6 +236,11 @@ def test_without_a_source_the_tree_that_was_asked_about_last_is_opened(tmp_path:
         assert last() == f"{tree.name}.py"
     (tree_folder(data, trees[0]) / "source.json").write_text("{half", encoding="utf-8")
     assert last() == "b.py"
+    for held in ('{"source": 5}', '{"source": null}', "[]", "5"):
+        (tree_folder(data, trees[0]) / "source.json").write_text(held, encoding="utf-8")
+        assert last() == "b.py"
+    # The name that it is written by first is not left behind.
+    assert {path.name for path in tree_folder(data, trees[1]).iterdir()} == {"cases", "source.json"}
     shutil.rmtree(trees[1])
     with pytest.raises(InputError, match="not there any more"):
         last()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import keyword
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casewright.domains.code.mentions import CLASSES, FUNCTIONS
+from casewright.domains.code.symbol_index import SymbolIndex
 from casewright.domains.code.symbols import symbols_named
 
 KNOWN = [
@@ -16,8 +18,10 @@ KNOWN = [
     *("Lines", "Lines.cut", "Lines.of", "Lines.split"),
     *("Console.print", "Console.get", "Console.show", "Console.add"),
     *("grouped", "main", "add", "full", "of", "HTTPError", "pkg.Thing.run"),
+    *("Box.constructor", "Tin.Tin", "Tin.open"),
 ]
-SPLITTER = KNOWN[:4]
+SPLITTER, CONSOLE = KNOWN[:4], KNOWN[8:12]
+ADD = "Console.add"
 
 
 @pytest.mark.parametrize(
@@ -52,6 +56,21 @@ SPLITTER = KNOWN[:4]
             ["Lines.split", "Splitter.split"],
         ),
         ("Console.get, grouped() and Lines.cut", ["Console.get", "grouped", "Lines.cut"]),
+        ("get and add of Console", ["Console.get", "Console.add"]),
+        ("get, show and add of Console", ["Console.get", "Console.show", "Console.add"]),
+        ("the get, the show and the add method of Console", ["Console.get", "Console.show", ADD]),
+        ("in that case, get of Console", ["Console.get"]),
+        ("the constructor of Splitter", ["Splitter.__init__"]),
+        ("Splitter's constructor", ["Splitter.__init__"]),
+        ("the Box constructor", ["Box.constructor"]),
+        ("the constructor method of the class Tin", ["Tin.Tin"]),
+        ("Splitter->split", ["Splitter.split"]),
+        ("die Methode split der Klasse Splitter", ["Splitter.split"]),
+        ("vad gör Splitter egentligen?", SPLITTER),
+        ("split the Lines", ["Lines", "Lines.cut", "Lines.of", "Lines.split"]),
+        ("the whole class Console", CONSOLE),
+        ("class Thing", ["pkg.Thing.run"]),
+        ("pkg.Thing", ["pkg.Thing.run"]),
     ],
 )
 def test_question_names_what_people_call_so(question: str, named: list[str]) -> None:
@@ -65,7 +84,9 @@ def test_question_names_what_people_call_so(question: str, named: list[str]) -> 
         "show me everything of the main idea",
         "the full method of nothing",
         "where are lines cut?",
-        "split the Lines",
+        "split the lines",
+        "Lines are what it splits, so how are they cut?",
+        "Who wrote it? Lines of it are long.",
         "How does the class of a method matter?",
         "the walk method of class Walker",
     ],
@@ -115,3 +136,44 @@ def test_any_text_names_symbols_of_the_store_only_and_each_once(
     named = symbols_named(question, known)
     assert set(named) <= set(known)
     assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize("question", ["class Splitter", "Give me the complete class Splitter"])
+def test_class_without_a_symbol_of_its_own_is_all_that_is_defined_in_it(question: str) -> None:
+    known = ["Splitter.split", "Splitter.split.cut", "Splitter.join", "Splitters.of"]
+    assert symbols_named(question, known) == known[:3]
+    assert symbols_named("the split method of Splitter", known) == known[:2]
+
+
+LONG = {
+    "pasted code": (
+        ("for item in Table.items(): Row.update(item); self.getItem(Cell_1, add_2)\n" * 111)[:8000],
+        [
+            f"{owner}.{name}"
+            for owner in ("Table", "Row", "Cell_1", "Other")
+            for name in ("items", "update", "getItem", "add_2", "item", "for", "self", "Row")
+        ],
+    ),
+    "one name again and again": ("getItem " * 800, [f"C{at}.getItem" for at in range(20)]),
+    "words for names, listed": ("getItem, method and " * 400, [f"C{n}.getItem" for n in range(20)]),
+    "class and method in turn": ("method getItem of class C1 " * 300, ["C1.getItem", "C2.getItem"]),
+    "a name of many classes": (
+        "the `__init__` method",
+        [f"C{at}.{'__init__' if at < 2000 else f'name_{at}'}" for at in range(20_000)],
+    ),
+    "joined names of many classes": (
+        " ".join(f"C{at}.__init__" for at in range(600)),
+        [f"C{at}.__init__" for at in range(20_000)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_long_question_and_large_tree_take_no_time_to_speak_of(case: str) -> None:
+    question, symbols = LONG[case]
+    assert len(question) <= 10_000
+    known = SymbolIndex(symbols)
+    started = time.perf_counter()
+    named = symbols_named(question, known)
+    assert time.perf_counter() - started < 0.5
+    assert named

@@ -35,6 +35,7 @@ def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "new" / "judge.json"
     JudgeModel.shipped().save(file)
     assert JudgeModel.load(file) == JudgeModel.shipped()
+    assert JudgeModel.load(str(file)) == JudgeModel.shipped()
     again = tmp_path / "again.json"
     JudgeModel.load(file).save(again)
     assert again.read_bytes() == file.read_bytes()
@@ -96,5 +97,8 @@ def test_a_file_that_cannot_be_read_or_written_is_a_users_error(tmp_path: Path) 
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="cannot be read"):
         JudgeModel.load(tmp_path / "bytes.json")
+    number: Any = 3
+    with pytest.raises(InputError, match="3 is no path"):
+        JudgeModel.load(number)
     with pytest.raises(InputError, match="cannot be written"):
         JudgeModel.shipped().save(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit, text_facet
 from casewright.stores.feedback import (
     Candidate,
@@ -20,7 +21,7 @@ from casewright.stores.feedback import (
     Verdicts,
     case_text,
 )
-from casewright.stores.feedback.features import FIRST, LATER, feature_rows
+from casewright.stores.feedback.features import FIRST, LATER, TEMPERATURE, feature_rows
 from casewright.stores.feedback.judge_model import Regression
 from tests.stores.helpers import vector_facet
 from tests.support.encoders import HashingEncoder
@@ -271,3 +272,26 @@ def test_chunks_of_one_symbol_and_their_neighbours_are_known() -> None:
     assert told["r", "a.py", 3] == [0, 1, 0]
     assert told["r", "b.py", 2] == [0, 0, 0]
     assert told["other", "a.py", 2] == [0, 0, 0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=30))
+def test_the_score_share_is_the_softmax_of_the_scores(
+    passages: list[Candidate], scores: list[float]
+) -> None:
+    batch = [
+        replace(passages[0], hit=replace(passages[0].hit, score=score, relevance=score))
+        for score in scores
+    ]
+    rows = feature_rows(JudgeRequest(QUESTION, (), batch))
+    expected = [
+        1 / sum(np.exp(min((other - own) / TEMPERATURE, 700.0)) for other in scores)
+        for own in scores
+    ]
+    assert rows[:, FIRST.index("score_share")].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("given", ["judge.json", {}, JudgeModel], ids=["name", "empty", "class"])
+def test_what_is_no_model_is_an_input_error(given: Any) -> None:
+    with pytest.raises(InputError, match=r"JudgeModel\.load\(file\)"):
+        OfflineJudge(given)

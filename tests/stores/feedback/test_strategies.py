@@ -31,6 +31,7 @@ TEXTS = [
     f"{' '.join(WORDS[i % 11] for i in (n, n + 1, 2 * n + 1, 3 * n))} number {n}. Then more of {n}."
     for n in range(20)
 ]
+HALVES: Any = 1.5
 STRATEGIES: list[Strategy] = [
     RocchioStrategy(),
     RocchioStrategy(alpha=0.0, beta=1.0, gamma=0.0),
@@ -280,3 +281,20 @@ def test_a_case_counts_by_the_sentence_that_it_is_nearest_to() -> None:
 def test_a_setting_out_of_its_range_is_an_input_error(made: Any) -> None:
     with pytest.raises(InputError, match="at least"):
         made()
+
+
+@pytest.mark.parametrize(
+    ("made", "word"),
+    [
+        (lambda given: SentenceStrategy(sentences=given), "sentences='3'"),
+        (lambda given: SentenceStrategy(texts=given), "texts='3'"),
+        (lambda given: RocchioStrategy(alpha=given), "alpha='3'"),
+        (lambda given: NeighbourStrategy(reach=given), "reach='3'"),
+        (lambda given: NeighbourStrategy(reach=HALVES), "reach=1.5"),
+        (lambda given: RecommendStrategy(kind=given), "kind='3'.*'best_score' or 'sum_scores'"),
+    ],
+    ids=["sentences", "texts", "alpha", "reach", "half", "kind"],
+)
+def test_a_setting_of_another_type_is_an_input_error(made: Any, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        made("3")

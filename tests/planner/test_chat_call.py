@@ -1,0 +1,83 @@
+"""Awaiting a chat model: whatever it does, the caller goes on in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from casewright.planner.chat_call import aask
+from tests.planner.models import ScriptedModel
+
+
+class AwaitedModel(ScriptedModel):
+    """Awaits what it is given, and answers."""
+
+    awaits: Callable[[], Any]
+
+    async def _agenerate(self, *args: Any, **more: Any) -> ChatResult:
+        await self.awaits()
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("done"))])
+
+
+class OwnModel(AwaitedModel):
+    """The same, without LangChain's own tasks around it."""
+
+    async def ainvoke(self, *args: Any, **more: Any) -> AIMessage:
+        await self.awaits()
+        return AIMessage("done")
+
+
+MODELS = pytest.mark.parametrize("kind", [AwaitedModel, OwnModel], ids=["langchain's", "own"])
+
+
+async def stubborn() -> None:
+    ends = time.perf_counter() + 1
+    while time.perf_counter() < ends:
+        try:
+            await asyncio.sleep(ends - time.perf_counter())
+        except asyncio.CancelledError:
+            continue
+
+
+async def ends_the_process() -> None:
+    raise SystemExit(1)
+
+
+@MODELS
+@pytest.mark.parametrize("cancelled", [False, True], ids=["late", "cancelled"])
+def test_a_model_that_swallows_its_cancellation_holds_nobody(
+    kind: type[AwaitedModel], cancelled: bool
+) -> None:
+    async def timed() -> float:
+        started = time.perf_counter()
+        call = aask(kind(answers=[], awaits=stubborn), [HumanMessage("q")], 9 if cancelled else 0.1)
+        with pytest.raises(TimeoutError):
+            await (asyncio.wait_for(call, 0.1) if cancelled else call)
+        return time.perf_counter() - started
+
+    assert asyncio.run(timed()) < 0.6
+
+
+def test_the_event_loop_ends_before_an_abandoned_model_does() -> None:
+    started = time.perf_counter()
+    with pytest.raises(TimeoutError):
+        asyncio.run(aask(OwnModel(answers=[], awaits=stubborn), [HumanMessage("q")], 0.1))
+    assert time.perf_counter() - started < 0.6
+
+
+def test_a_model_that_would_end_the_process_fails() -> None:
+    model = OwnModel(answers=[], awaits=ends_the_process)
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        asyncio.run(aask(model, [HumanMessage("q")], 5))
+
+
+@MODELS
+def test_a_model_in_time_answers(kind: type[AwaitedModel]) -> None:
+    model = kind(answers=[], awaits=lambda: asyncio.sleep(0))
+    assert asyncio.run(aask(model, [HumanMessage("q")], 5)).text == "done"
