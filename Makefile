@@ -56,6 +56,7 @@ bench: $(VENV)/.test ## Print the figures that docs/benchmarks.md quotes, but fo
 	$(BIN)/casewright bench answer
 	$(BIN)/casewright bench stores
 	$(BIN)/casewright bench selection
+	$(BIN)/casewright bench feedback
 	$(BIN)/casewright bench legal
 	$(BIN)/casewright bench legal --answers
 
