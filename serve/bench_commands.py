@@ -224,7 +224,8 @@ def bench_feedback(
 ) -> None:
     """Compare relevance feedback with one search that judges as many, and with the post's loop.
 
-    The first time, every case is encoded: some fifteen minutes for all sets on two cores.
+    All sets take some half an hour on two cores, the first time ten minutes more to encode their
+    cases; --set and --limit shorten it.
     """
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder
