@@ -14,15 +14,10 @@ from casewright.tools import Search, Toolbox
 
 
 class MakeSearch(Protocol):
-    """Makes a search of a store by relevance feedback."""
+    """Makes a search of a store by relevance feedback, which returns what was confirmed alone."""
 
     def __call__(
-        self,
-        store: CaseStore,
-        strategy: Strategy,
-        weights: Mapping[str, float] | None,
-        *,
-        fill: bool = True,
+        self, store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None
     ) -> Search:
         """Return the search.
 
@@ -30,8 +25,6 @@ class MakeSearch(Protocol):
             store: What is searched.
             strategy: How later rounds search.
             weights: Facet name to weight, where they are not the schema's own.
-            fill: It may return what was not confirmed after what was, where the judge is one whose
-                no is no reason to leave a passage out.
         """
 
 

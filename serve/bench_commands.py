@@ -224,8 +224,8 @@ def bench_feedback(
 ) -> None:
     """Compare relevance feedback with one search that judges as many, and with the post's loop.
 
-    All sets take some half an hour on two cores, the first time ten minutes more to encode their
-    cases; --set and --limit shorten it.
+    All sets take some twenty minutes, the first time ten more to encode their cases; --set and
+    --limit shorten it.
     """
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder

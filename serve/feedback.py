@@ -47,18 +47,10 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
         return opened
     judge = make_judge(name or OFFLINE)
 
-    def make(
-        store: CaseStore,
-        strategy: Strategy,
-        weights: Mapping[str, float] | None,
-        *,
-        fill: bool = True,
-    ) -> Search:
+    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         from casewright.graph.feedback import FeedbackSearch
 
-        # The offline judge finds what to search by; it is no reason to leave a passage out.
-        filled = fill and judge.name == OFFLINE
-        return FeedbackSearch(store, judge, strategy, weights=weights, fill=filled)
+        return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
 
     return domain.looping(opened, make)
 

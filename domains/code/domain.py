@@ -67,7 +67,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
     strategy = NeighbourStrategy()
     index = CodeIndex.of(code)
     # What fills a result up is chosen here, by the symbols or else by a single search.
-    named, otherwise = (make(code, strategy, weights, fill=False) for weights in (None, UNNAMED))
+    named, otherwise = (make(code, strategy, weights) for weights in (None, UNNAMED))
     search = loop_search(code, index, named, otherwise)
     return replace(opened, toolbox=code_toolbox(code, search, index))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 from casewright.domains.code.index import CodeIndex
 from casewright.domains.code.symbols import symbols_named
+from casewright.domains.united import united
 from casewright.stores import CaseStore, Hit
 from casewright.stores.engines.engine import Where
 from casewright.tools import CallContext, Search
@@ -76,8 +75,8 @@ def loop_search(store: CaseStore, index: CodeIndex, named: Search, otherwise: Se
     Args:
         store: The source tree's store.
         index: What is known of it.
-        named: Loops where a question names a definition of the tree. It returns nothing that was
-            not confirmed, but where nothing was, and reports its rounds.
+        named: Loops where a question names a definition of the tree, and returns what was
+            confirmed alone.
         otherwise: The same, where a question names none.
     """
     single = plain_search(store, weights=UNNAMED)
@@ -85,8 +84,8 @@ def loop_search(store: CaseStore, index: CodeIndex, named: Search, otherwise: Se
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
         if _asked_for(query, call, index):
-            return _united(by_symbol(query, call), _confirmed(named, query, NAMED, call))
-        return _united(_confirmed(otherwise, query, CHUNKS, call), single(query, call))
+            return united(by_symbol(query, call), named(query, NAMED, {}, call))
+        return united(otherwise(query, CHUNKS, {}, call), single(query, call))
 
     return search
 
@@ -96,20 +95,3 @@ def _asked_for(query: str, call: CallContext, index: CodeIndex) -> list[str]:
     if symbols or query == call.question:
         return symbols
     return symbols_named(call.question, index.symbols)
-
-
-def _confirmed(loop: Search, query: str, k: int, call: CallContext) -> Sequence[Hit]:
-    """Return what a loop confirmed: where that is nothing, it returns what it found first."""
-    totals = [0]
-
-    def report(event: Mapping[str, Any]) -> None:
-        totals.append(int(event.get("total", 0)))
-        call.report(event)
-
-    hits = loop(query, k, {}, replace(call, report=report))
-    return hits if any(totals) else []
-
-
-def _united(first: Sequence[Hit], then: Sequence[Hit]) -> list[Hit]:
-    have = {hit.case.id for hit in first}
-    return [*first, *(hit for hit in then if hit.case.id not in have)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from casewright.domains.united import united
 from casewright.stores import CaseStore, Hit
 from casewright.stores.documents.cases import place
 from casewright.stores.documents.roots import root_names, roots_of
@@ -23,7 +24,8 @@ def document_toolbox(documents: CaseStore, search: Search | None = None) -> Tool
 
     Args:
         documents: What was ingested.
-        search: How it is searched, in place of a single search.
+        search: Searches with relevance feedback: what it confirms comes before what a single
+            search finds.
     """
     names = root_names(roots_of(documents))
 
@@ -34,7 +36,8 @@ def document_toolbox(documents: CaseStore, search: Search | None = None) -> Tool
 
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
-        hits = near(query) if search is None else search(query, PASSAGES, {}, call)
+        confirmed = [] if search is None else search(query, PASSAGES, {}, call)
+        hits = united(confirmed, near(query))
         return [
             {"evidence": str(hit.case.solution), "source": place(hit.case, names)} for hit in hits
         ]

@@ -29,8 +29,9 @@ class FeedbackSearch:
         limits: The bounds; their time is best below that of a step.
         weights: Facet name to weight; by default the schema's own.
         text: What a judge reads of a case.
-        fill: Put the best of what was not confirmed after what was, up to k; else nothing
-            unconfirmed comes back, but where nothing was confirmed at all.
+        fill: Put the best of what was not confirmed after what was, up to k.
+        fallback: Where nothing was confirmed at all, return what the question itself found;
+            whoever has a single search of their own beside it turns that off.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class FeedbackSearch:
         weights: Mapping[str, float] | None = None,
         text: Callable[[Case], str] = case_text,
         fill: bool = False,
+        fallback: bool = True,
     ) -> None:
         self.loop = build_feedback(
             store, judge, strategy, limits=limits, weights=weights, text=text
@@ -51,6 +53,7 @@ class FeedbackSearch:
         self._store = store
         self._weights = weights
         self._fill = fill
+        self._fallback = fallback
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
@@ -77,6 +80,8 @@ class FeedbackSearch:
         """Return at most k hits of a result, the relevant first."""
         if k < 1:
             raise InputError(f"A feedback search was asked for k={k}. Give at least 1.")
+        if not (result.confirmed or self._fallback or self._fill):
+            return []
         question = self._store.question(query, weights=self._weights, where=where)
         return question.hits(ranked(result, fill=self._fill)[:k]) if question else []
 

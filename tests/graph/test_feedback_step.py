@@ -67,6 +67,15 @@ def test_filling_puts_the_unconfirmed_after_the_confirmed_and_the_refused_last(
     assert len(set(found)) == 8
 
 
+def test_without_a_fallback_a_step_that_confirms_nothing_is_empty(
+    ask: Ask, store: CaseStore
+) -> None:
+    judge = Scripted(lambda request: Verdicts(frozenset()))
+    answer = ask(graph_of([looping(store, judge, fallback=False)], PLAN), {"question": QUESTION})
+    assert answer.steps[0]["status"] == "empty"
+    assert answer.steps[0]["reports"][-1]["reason"] == "nothing_relevant"
+
+
 def test_rounds_are_events_of_the_run_while_it_runs(store: CaseStore) -> None:
     graph = graph_of([looping(store, Scripted(first_of_each))], PLAN)
     events = list(graph.stream({"question": QUESTION}, stream_mode="custom"))

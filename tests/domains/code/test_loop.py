@@ -50,14 +50,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
 
 
 def looped(opened: OpenDomain, judge: Marks) -> OpenDomain:
-    def make(
-        store: CaseStore,
-        strategy: Strategy,
-        weights: Mapping[str, float] | None,
-        *,
-        fill: bool = True,
-    ) -> Search:
-        return FeedbackSearch(store, judge, strategy, weights=weights, fill=fill)
+    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
+        return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
 
     assert DOMAIN.looping is not None
     return DOMAIN.looping(opened, make)
