@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import tempfile
 import threading
 import warnings
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 #: Held while a model is loaded and exported: transformers cannot be imported by two threads at
-#: once, and what ``quiet`` redirects is the whole process's.
+#: once, and what ``quiet`` puts in place of the streams is the whole process's.
 EXPORTING = threading.Lock()
 
 
@@ -64,19 +65,36 @@ def export_onnx(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what exporter and weight loader print off the user's terminal."""
+    """Keep what exporter and weight loader print in this thread off the user's terminal."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    # They print progress to both streams; stdout is for results.
+    # They print progress to both streams; stdout is for results, which another thread may print
+    # meanwhile.
     with (
         warnings.catch_warnings(),
-        open(os.devnull, "w") as sink,
-        contextlib.redirect_stdout(sink),
-        contextlib.redirect_stderr(sink),
+        contextlib.redirect_stdout(_Muted(sys.stdout)),
+        contextlib.redirect_stderr(_Muted(sys.stderr)),
     ):
         warnings.simplefilter("ignore")
         try:
             yield
         finally:
             logger.setLevel(level)
+
+
+class _Muted:
+    """A stream that drops what the thread that made it writes, and passes on all else."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() == self._thread:
+            return len(text)
+        written: int = self._stream.write(text)
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

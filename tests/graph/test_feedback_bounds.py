@@ -101,7 +101,7 @@ SCRIPTS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     mode=st.sampled_from(["sync", "async"]),
     kind=st.sampled_from([Scripted, Awaited]),

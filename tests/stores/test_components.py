@@ -44,7 +44,7 @@ def cosine(one: Any, other: Any) -> float:
     return float(np.dot(one, other) / lengths) if lengths else 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(PART, st.none() | PART, PART, st.none() | PART)
 def test_facet_over_two_components_compares_the_mean_of_those_that_are_there(
     before: Any, after: Any, asked_before: Any, asked_after: Any

@@ -63,7 +63,7 @@ def test_query_whose_embedding_is_not_finite_is_refused() -> None:
             store.search({"a": [float("nan"), 0, 0]})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(-9, 9), min_size=3, max_size=3).filter(any), st.integers(-30, 30))
 def test_embeddings_are_scaled_to_unit_length_however_long_they_are(
     direction: list[int], exponent: int

@@ -34,7 +34,7 @@ def cosine(one: list[int] | None, other: list[int] | None) -> float:
     return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(CASES, CASES, PROBLEMS, WEIGHTS, SHARES, RANGES)
 def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
     first: list[Any], later: list[Any], query: Any, weights: Any, lambda_b: float, span: Any

@@ -54,7 +54,7 @@ def algorithm_1(hits: list[Hit], k: int, weights: dict[str, float], lambda_d: fl
     return [hit.case.id for hit in picked]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(CASES, st.integers(0, 11), WEIGHTS, LAMBDAS, st.sampled_from([1.0, 0.6, 0.0]))
 def test_picks_are_those_of_the_naive_algorithm_1(
     cases: list[Any], k: int, weights: Any, lambda_d: float, lambda_b: float
