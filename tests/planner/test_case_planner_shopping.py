@@ -59,7 +59,7 @@ def test_any_question_gets_a_valid_plan(shopping: OpenDomain) -> None:
     planner = CasePlanner(shopping.plan_cases)
     fallbacks = []
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(QUESTIONS, CONTEXTS, st.lists(st.sampled_from(TOOLS), max_size=5))
     def run(question: str, context: dict[str, Any], removed: list[str]) -> None:
         toolbox = shopping.toolbox.without(*removed)

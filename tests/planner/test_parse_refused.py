@@ -115,7 +115,7 @@ def test_no_other_line_is_a_step(line: str) -> None:
     assert refused(line).step == "s1"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.text(st.characters()) | TOKEN_TEXTS | mutated() | TOKEN_TEXTS.map("s1 = a(x=".__add__))
 def test_any_text_is_a_plan_or_a_plan_error(text: str) -> None:
     try:

@@ -103,7 +103,7 @@ def check(toolbox: Toolbox, plan: Plan) -> None:
 def test_an_accepted_plan_holds_known_tools_and_admitted_sources_only() -> None:
     outcomes: Counter[bool] = Counter()
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=500, deadline=None)
     @given(cases())
     def run(case: tuple[Toolbox, Plan]) -> None:
         toolbox, plan = case
