@@ -20,7 +20,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from tests.graph.crash_worker import CONFIG, DIE_AT, dag_of, right_values
 from tests.graph.helpers import started
 
-PLANS = 10
+PLANS = 20
 WORKER = [sys.executable, "-m", "tests.graph.crash_worker"]
 
 
