@@ -70,7 +70,6 @@ class Domain:
             none.
         looping: Returns the open domain with a toolbox whose steps search by relevance feedback;
             ``None`` where a single search does as well.
-        loops: It is opened so unless that is turned off.
         quotes_code: Its evidence is code, quoted line by line and in full.
     """
 
@@ -86,5 +85,4 @@ class Domain:
     mark: str = "built.json"
     open_source: Callable[[Path, Encoder, str], OpenDomain] | None = None
     looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
-    loops: bool = False
     quotes_code: bool = False

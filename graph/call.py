@@ -17,10 +17,10 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import RetryPolicy
 
 from casewright.errors import ToolError, cleaned, told
-from casewright.graph.containment import contained, let_go
+from casewright.graph.containment import contained
 from casewright.graph.limits import Limits
 from casewright.tools import CallContext, ToolSpec, rows
-from casewright.tools.deadline import start_daemon
+from casewright.tools.deadline import let_go, start_daemon
 
 Row = Mapping[str, Any]
 

@@ -6,10 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from casewright.tools.deadline import call_within, start_daemon
-
-#: How long a cancelled model may take to clean up.
-CANCEL_SECONDS = 0.05
+from casewright.tools.deadline import await_within, call_within, start_daemon
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -42,20 +39,7 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         work: Any = asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
     else:
         work = asyncio.ensure_future(_awaited(model, messages))
-    try:
-        # Not wait_for: a model that swallows its cancellation would hold whoever waits.
-        done, _ = await asyncio.wait({work}, timeout=max(seconds, 0.0))
-    finally:
-        if not work.done():
-            work.cancel()
-            work.add_done_callback(lambda late: late.cancelled() or late.exception())
-            await asyncio.wait({work}, timeout=CANCEL_SECONDS)
-            if not work.done() and isinstance(work, asyncio.Task):
-                # asyncio.run would wait for it at its end.
-                asyncio._unregister_task(work)
-    if not done:
-        raise TimeoutError
-    return work.result()
+    return await await_within(work, seconds)
 
 
 async def _awaited(model: BaseChatModel, messages: Sequence[BaseMessage]) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from casewright.stores.feedback import Judge, Strategy
     from casewright.tools import Search
 
-#: No loop, whatever the domain's default; and the judge that needs no language model.
+#: No loop, as without a name; and the judge that needs no language model.
 OFF, OFFLINE = "off", "offline"
 
 
@@ -38,14 +38,14 @@ def check_feedback(name: str | None, domain: Domain) -> None:
 
 
 def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
-    """Return an open domain whose searches go on as wanted, or as the domain has it.
+    """Return an open domain whose searches go on where that is wanted.
 
     Raises:
         InputError: There is no such chat model.
     """
-    if domain.looping is None or name == OFF or (name is None and not domain.loops):
+    if domain.looping is None or name is None or name == OFF:
         return opened
-    judge = make_judge(name or OFFLINE)
+    judge = make_judge(name)
 
     def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
         from casewright.graph.feedback import FeedbackSearch

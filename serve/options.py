@@ -35,7 +35,7 @@ FeedbackJudge = Annotated[
     typer.Option(
         "--feedback",
         help="Search again with what this judge calls relevant: offline, or a chat model as "
-        "provider:model; off searches once. By default as is best for the domain.",
+        "provider:model; off, the default, searches once.",
         metavar="JUDGE",
     ),
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
+#: How long a timed-out coroutine may take to clean up.
+CANCEL_SECONDS = 0.1
 
 
 def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
@@ -48,3 +51,35 @@ def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer
     if seconds is None:
         return function()
     return start_daemon(function).result(timeout=seconds)
+
+
+async def let_go(work: asyncio.Future[Any]) -> None:
+    """Leave cancelled work to itself where it swallows its cancellation.
+
+    ``asyncio.run`` waits at its end for every task that it knows of; one that will not end must
+    not hold the process (docs.python.org, Extending asyncio, "Task lifetime support").
+    """
+    await asyncio.wait({work}, timeout=CANCEL_SECONDS)
+    if not work.done() and isinstance(work, asyncio.Task):
+        asyncio._unregister_task(work)
+
+
+async def await_within(work: Awaitable[Answer], seconds: float) -> Answer:
+    """Await something, or abandon it.
+
+    Raises:
+        TimeoutError: It did not end within ``seconds``.
+    """
+    future = asyncio.ensure_future(work)
+    try:
+        # Not wait_for: what swallows its cancellation would hold whoever waits.
+        done, _ = await asyncio.wait({future}, timeout=max(seconds, 0.0))
+    finally:
+        if not future.done():
+            future.cancel()
+            # What it raises after that is nobody's any more.
+            future.add_done_callback(lambda late: late.cancelled() or late.exception())
+            await let_go(future)
+    if not done:
+        raise TimeoutError
+    return future.result()

@@ -9,8 +9,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from casewright.domains.build import LOCK_SECONDS, SILENT_SECONDS
-from casewright.errors import InputError, StoreError, StoreLockedError
+from casewright.domains.waiting import open_waiting
+from casewright.errors import InputError, StoreError
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.documents.file_walk import is_unicode, walk
 from casewright.stores.documents.ingest import ingest
@@ -119,7 +119,7 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             f"The folder {place} cannot be made: {error.strerror}. Set CASEWRIGHT_HOME to a folder "
             "that you may write to."
         ) from error
-    store = _opened(code_schema(encoder), place / "cases")
+    store = open_waiting(code_schema(encoder), place / "cases")
     try:
         if not store.count():
             note(f"Indexing the source code in {tree}, once …")
@@ -145,11 +145,3 @@ def _write(file: Path, text: str) -> None:
     written = file.with_suffix(".new")
     written.write_text(text, encoding="utf-8")
     os.replace(written, file)
-
-
-def _opened(schema: CaseSchema, location: Path) -> CaseStore:
-    try:
-        return CaseStore(schema, location, lock_seconds=SILENT_SECONDS)
-    except StoreLockedError:
-        note(f"Waiting for another process that uses the store {location} …")
-        return CaseStore(schema, location, lock_seconds=LOCK_SECONDS)

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError, told
-from casewright.graph.containment import await_within, contained
+from casewright.graph.containment import contained
 from casewright.graph.feedback.verdict_text import read_verdicts
 from casewright.planner.chat_call import aask, ask
 from casewright.planner.chat_planner import model_name
@@ -88,7 +88,8 @@ class ChatJudge:
             return Verdicts(frozenset())
         numbered, seconds = self._numbered(request), min(self._seconds, request.seconds)
         try:
-            answer = await await_within(self._asked(_messages(request, numbered), seconds), seconds)
+            with contained(self.name):
+                answer = await aask(self._model, _messages(request, numbered), seconds)
             return _read(answer, numbered)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
             return _failed(error, seconds)
@@ -96,11 +97,6 @@ class ChatJudge:
     def _numbered(self, request: JudgeRequest) -> Sequence[Candidate]:
         """Return the candidates in the order of their numbers."""
         return self._numbering.sample(request.candidates, len(request.candidates))
-
-    async def _asked(self, messages: Sequence[BaseMessage], seconds: float) -> Any:
-        # Inside of the coroutine: a task that ends by SystemExit would end the event loop.
-        with contained(self.name):
-            return await aask(self._model, messages, seconds)
 
 
 def _check(model: Any, seconds: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from langgraph.errors import GraphBubbleUp
 
 from casewright.errors import InputError, StoreError, told
-from casewright.graph.containment import await_within, contained
+from casewright.graph.containment import contained
 from casewright.graph.feedback.limits import FeedbackLimits, estimated_tokens
 from casewright.graph.feedback.rounds import ended, judged, left, unjudged, unsearched
 from casewright.graph.feedback.rounds import found as found_in
@@ -32,7 +32,7 @@ from casewright.stores.feedback import (
     Verdicts,
     checked,
 )
-from casewright.tools.deadline import call_within, start_daemon
+from casewright.tools.deadline import await_within, call_within, start_daemon
 
 #: Questions that a loop keeps embedded; and how long its first search, and its last reading, may
 #: take in any case.
