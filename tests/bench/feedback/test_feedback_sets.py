@@ -8,19 +8,9 @@ from hypothesis import strategies as st
 
 from casewright.bench.feedback.multihop import feedback_set
 from casewright.bench.feedback.sets import FeedbackQuestion, FeedbackSet, find_sets
-from casewright.bench.feedback.single import (
-    KS,
-    best_weights,
-    found_at,
-    recall,
-    search_each,
-    weightings,
-)
 from casewright.bench.feedback.split import is_training
 from casewright.errors import InputError
-from casewright.stores import Case
 from tests.bench.legal_helpers import TOWNS, Item, multihop_folder, town_items, write_lines
-from tests.support.encoders import HashingEncoder
 
 
 def read(folder: Path, items: list[Item]) -> FeedbackSet:
@@ -130,39 +120,3 @@ def test_folder_that_is_not_there_or_holds_no_set_is_an_input_error(tmp_path: Pa
     multihop_folder(tmp_path)
     with pytest.raises(InputError, match="There are: hotpotqa, musique, code, code_described"):
         find_sets(tmp_path, only="2wikimultihop")
-
-
-def test_recall_is_the_share_of_what_is_relevant() -> None:
-    question = FeedbackQuestion("1", "?", frozenset("abcd"))
-    other = FeedbackQuestion("2", "?", frozenset("xy"))
-    found = found_at([list("abz"), [*"xzzzz", "y"]], [question, other])
-    assert recall("abz", question.relevant) == 0.5
-    assert found.recall == (0.5, *[0.75] * (len(KS) - 1))
-    assert found.whole == (0.0, *[0.5] * (len(KS) - 1))
-    with pytest.raises(ValueError, match="nothing was asked"):
-        found_at([], [])
-
-
-def test_best_weights_are_those_that_find_what_the_title_tells() -> None:
-    towns = [f"town{number}" for number in range(60)]
-    cases = [
-        Case(
-            {"title": town, "text": towns[-number]},
-            town,
-            id=f"00000000-0000-0000-0000-{number:012}",
-        )
-        for number, town in enumerate(towns)
-    ]
-    questions = [
-        FeedbackQuestion(case.id, str(case.problem["title"]), frozenset([case.id]))
-        for case in cases[1:7]
-    ]
-    found = FeedbackSet("towns", "paragraphs", cases, questions)
-    with found.store(HashingEncoder(256)) as store:
-        best = best_weights(store, questions)
-        means = {
-            weights["text"]: sum(found_at(search_each(store, questions, weights), questions).recall)
-            for weights in weightings()
-        }
-    assert best["text"] < 0.5
-    assert means[best["text"]] == max(means.values()) > means[1.0]
