@@ -13,7 +13,8 @@ from casewright.finetune.evaluation import as_row, judge, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
 from casewright.planner.request import Planner
-from casewright.serve.session import CASE_PLANNER, SHAPE_PLANNER, make_planner, open_reader
+from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
+from casewright.serve.session import open_reader
 from casewright.stores import default_encoder
 from casewright.stores.paths import data_folder
 

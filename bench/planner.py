@@ -22,7 +22,7 @@ from casewright.planner.fallback import fallback_plan
 from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
 from casewright.planner.request import Planner
-from casewright.serve.session import CASE_PLANNER, SHAPE_PLANNER, make_planner
+from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import progress_bar
@@ -47,7 +47,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         curve: Train on ever more of the first fold's training queries as well.
     """
     from casewright.domains import find_domain
-    from casewright.serve.session import check_planner
+    from casewright.serve.planners import check_planner
 
     check_planner(planner)
     domain = find_domain(domain_name)

@@ -155,7 +155,7 @@ def _fit(
             for batch in _batches(taught, chosen.batch, draw):
                 loss = _loss(network, batch, tools, chosen, draw)
                 optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 torch.nn.utils.clip_grad_norm_([*adapters, *heads], 1.0)
                 optimizer.step()
                 schedule.step()

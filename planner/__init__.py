@@ -4,6 +4,7 @@ from casewright.planner.annotated import AnnotatedQuery, QueryRecord, read_annot
 from casewright.planner.case_planner import CasePlanner
 from casewright.planner.chat_model import chat_model
 from casewright.planner.chat_planner import ChatPlanner
+from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import (
     ContextRef,
@@ -30,6 +31,7 @@ __all__ = [
     "ContextRef",
     "ListValue",
     "Literal",
+    "ModelPlanner",
     "Plan",
     "PlanRequest",
     "PlanResult",

@@ -12,6 +12,9 @@ from casewright.planner.shape import context_fields
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
 from casewright.tools import ToolExample
 
+#: Plan cases shown in a prompt, where nobody says otherwise.
+EXAMPLES = 4
+
 
 def plan_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of plan cases: one facet, the question's text."""
@@ -49,10 +52,18 @@ def plan_store(
 
 
 def similar_plans(
-    store: CaseStore, request: PlanRequest, k: int, *, lambda_d: float = 0.75
+    store: CaseStore,
+    request: PlanRequest,
+    k: int,
+    *,
+    lambda_d: float = 0.75,
+    lambda_b: float = 1.0,
 ) -> list[ToolExample]:
     """Pick k plan cases for a prompt by MMR with quality bias, of plans that can be run here."""
-    hits = [hit for hit in store.search(request.question, 4 * k) if usable(hit, request)]
+    if not k:
+        return []
+    found = store.search(request.question, 4 * k, lambda_b=lambda_b)
+    hits = [hit for hit in found if usable(hit, request)]
     picks = select(hits, k, store.schema, lambda_d=lambda_d)
     return [
         ToolExample(pick.hit.case.problem["question"], str(pick.hit.case.solution))

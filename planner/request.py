@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from casewright.errors import InputError
 from casewright.planner.plan import Plan
@@ -94,6 +94,18 @@ class Planner(Protocol):
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """The same, without blocking the event loop."""
+
+
+@runtime_checkable
+class BatchPlanner(Planner, Protocol):
+    """A planner that is quicker with several questions at once."""
+
+    @property
+    def batch(self) -> int:
+        """How many it plans for together."""
+
+    def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
+        """Return a valid plan for each request, in order."""
 
 
 def check_question(question: Any) -> None:

@@ -16,10 +16,14 @@ from casewright.serve.bench_commands import bench
 from casewright.serve.finetune_commands import finetune
 from casewright.serve.ingest_commands import ingest
 from casewright.serve.options import (
+    Adapter,
     AsJson,
     ContextText,
+    Device,
     DomainName,
+    DType,
     EncoderName,
+    Examples,
     FeedbackJudge,
     GeneratorName,
     PlannerName,
@@ -71,6 +75,10 @@ def ask(
     source: SourceTree = None,
     feedback: FeedbackJudge = None,
     planner: PlannerName = "case",
+    adapter: Adapter = None,
+    device: Device = None,
+    dtype: DType = None,
+    examples: Examples = None,
     generator: GeneratorName = "extractive",
     encoder: EncoderName = None,
     as_json: AsJson = False,
@@ -79,6 +87,7 @@ def ask(
     from casewright.domains import find_domain
     from casewright.planner.request import check_question
     from casewright.serve.output import print_answer, print_json
+    from casewright.serve.planners import ModelSettings
     from casewright.serve.session import (
         check_generator,
         make_generator,
@@ -91,7 +100,8 @@ def ask(
     check_generator(generator)
     known = read_context(context)
     scope = scope_of(find_domain(domain), {"customer": customer})
-    session = open_session(domain, planner, store, encoder, source, feedback)
+    settings = ModelSettings(adapter, device, dtype, examples)
+    session = open_session(domain, planner, store, encoder, source, feedback, settings)
     try:
         from casewright.graph import RunContext
 
@@ -116,11 +126,16 @@ def plan(
     domain: DomainName = "shopping",
     context: ContextText = None,
     planner: PlannerName = "case",
+    adapter: Adapter = None,
+    device: Device = None,
+    dtype: DType = None,
+    examples: Examples = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the look-up plan of one question, or of every query of a file; nothing is run."""
     from casewright.planner.request import PlanRequest, check_question
     from casewright.serve.output import print_json
+    from casewright.serve.planners import ModelSettings
     from casewright.serve.session import open_session, read_context
 
     if (question is None) == (source is None):
@@ -136,7 +151,7 @@ def plan(
     if target is not None:
         _check_target(target, source)
     known = read_context(context)
-    session = open_session(domain, planner)
+    session = open_session(domain, planner, model=ModelSettings(adapter, device, dtype, examples))
     try:
         if source is not None:
             _plan_file(source, target, session)

@@ -11,9 +11,34 @@ DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the questi
 PlannerName = Annotated[
     str,
     typer.Option(
-        help="case, shape (case without its reader), or a chat model as provider:model.",
+        help="case, shape (case without its reader), local:FOLDER for a language model in this "
+        "process, or a chat model as provider:model.",
         metavar="NAME",
     ),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option(help="With --planner local:FOLDER, a PEFT adapter for it.", metavar="FOLDER"),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="With --planner local:FOLDER, where it runs: cpu, cuda, cuda:1, mps; a GPU if there "
+        "is one.",
+        metavar="NAME",
+    ),
+]
+DType = Annotated[
+    str | None,
+    typer.Option(
+        help="With --planner local:FOLDER: float32, bfloat16 or float16; bfloat16 on a GPU, "
+        "float32 elsewhere.",
+        metavar="TYPE",
+    ),
+]
+Examples = Annotated[
+    int | None,
+    typer.Option(min=0, help="With a language model as planner, plan cases in its prompt; else 4."),
 ]
 GeneratorName = Annotated[
     str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from casewright.errors import InputError
-from casewright.planner import Planner, QueryRecord
+from casewright.planner import Planner, PlanRequest, QueryRecord
+from casewright.planner.request import BatchPlanner
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox
 
@@ -37,28 +38,45 @@ def plan_file(source: Path, target: IO[str], toolbox: Toolbox, planner: Planner)
 
 
 def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
-    for line in records:
-        answer: dict[str, Any] = {
-            "id": None,
-            "plan": "",
-            "milliseconds": 0.0,
-            "planner": planner.name,
-            "attempts": 0,
-            "error": None,
-        }
-        try:
-            decoded = json.loads(line)
-            answer["id"] = _id_of(decoded)
-            result = planner.plan(QueryRecord.read(decoded).request(toolbox))
-            answer["plan"] = str(result.plan)
-            answer["milliseconds"] = round(result.milliseconds, 3)
-            answer["planner"] = result.planner + (" (fallback)" if result.fallback else "")
-            answer["attempts"] = result.attempts
-        except (InputError, RecursionError) as error:
-            answer["error"] = str(error) or "The record is nested too deeply."
-        except ValueError as error:
-            answer["error"] = f"The line is no JSON: {error}."
-        yield answer
+    together = planner.batch if isinstance(planner, BatchPlanner) else 1
+    for start in range(0, len(records), together):
+        read = [_read(line, toolbox, planner) for line in records[start : start + together]]
+        requests = [request for _, request in read if request is not None]
+        if isinstance(planner, BatchPlanner):
+            results = iter(planner.plan_many(requests))
+        else:
+            results = iter([planner.plan(request) for request in requests])
+        for answer, request in read:
+            if request is not None:
+                result = next(results)
+                answer["plan"] = str(result.plan)
+                answer["milliseconds"] = round(result.milliseconds, 3)
+                answer["planner"] = result.planner + (" (fallback)" if result.fallback else "")
+                answer["attempts"] = result.attempts
+            yield answer
+
+
+def _read(
+    line: bytes, toolbox: Toolbox, planner: Planner
+) -> tuple[dict[str, Any], PlanRequest | None]:
+    """Return the answer to a record as far as it is known, and its request if it has one."""
+    answer: dict[str, Any] = {
+        "id": None,
+        "plan": "",
+        "milliseconds": 0.0,
+        "planner": planner.name,
+        "attempts": 0,
+        "error": None,
+    }
+    try:
+        decoded = json.loads(line)
+        answer["id"] = _id_of(decoded)
+        return answer, QueryRecord.read(decoded).request(toolbox)
+    except (InputError, RecursionError) as error:
+        answer["error"] = str(error) or "The record is nested too deeply."
+    except ValueError as error:
+        answer["error"] = f"The line is no JSON: {error}."
+    return answer, None
 
 
 def _id_of(decoded: Any) -> str | int | None:

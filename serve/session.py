@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Any
 from casewright.domains import Domain, find_domain
 from casewright.errors import InputError
 from casewright.serve.feedback import check_feedback, with_feedback
+from casewright.serve.planners import (
+    CASE_PLANNER,
+    LOCAL,
+    SHAPE_PLANNER,
+    ModelSettings,
+    check_name,
+    check_planner,
+    local_model,
+    make_planner,
+)
 
 if TYPE_CHECKING:
     from casewright.domains import OpenDomain
     from casewright.graph import Generator
     from casewright.graph.build import Graph
     from casewright.planner import Planner, Reader
-    from casewright.stores import CaseStore, Encoder
+    from casewright.stores import Encoder
 
-#: With the domain's reader where it has one; without it in any case.
-CASE_PLANNER, SHAPE_PLANNER = "case", "shape"
 EXTRACTIVE = "extractive"
 
 
@@ -49,6 +57,7 @@ def open_session(
     encoder_name: str | None = None,
     source: str | None = None,
     feedback: str | None = None,
+    model: ModelSettings | None = None,
 ) -> Session:
     """Open a domain, with a planner.
 
@@ -59,13 +68,14 @@ def open_session(
         encoder_name: A sentence-transformers model; the packaged encoder by default.
         source: A source tree to ask about, for the domain of source code.
         feedback: Who judges what searches found, so that they go on from it; see ``feedback``.
+        model: Settings of the planner's language model, if it has one.
 
     Raises:
         InputError: Domain or planner are unknown, or the domain's cases are its own; or the source
             is no source tree, or the domain is not about one.
     """
     domain = find_domain(domain_name)
-    check_planner(planner)
+    check_planner(planner, model)
     if store is not None and domain.open_at is None:
         raise InputError(
             f"The domain {domain_name!r} has its own cases. Leave --store out; it goes with "
@@ -77,6 +87,8 @@ def open_session(
             "--domain code."
         )
     check_feedback(feedback, domain)
+    if planner.startswith(LOCAL):
+        local_model(planner, model or ModelSettings())
     from casewright.serve.place import place_of
     from casewright.stores.encoders.minilm import MiniLMEncoder
     from casewright.stores.encoders.sources import named_encoder
@@ -95,7 +107,8 @@ def open_session(
         opened = domain.open(place_of(domain.name, encoder_name), encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
-        return Session(domain, opened, make_planner(planner, opened.plan_cases, reader), encoder)
+        made = make_planner(planner, opened.plan_cases, reader, model)
+        return Session(domain, opened, made, encoder)
     except BaseException:
         opened.close()
         raise
@@ -119,22 +132,9 @@ def rebuild(domain_name: str) -> dict[str, int]:
         opened.close()
 
 
-def check_planner(name: str) -> None:
-    """Raise ``InputError`` where no planner has this name, before anything is opened."""
-    _check("planner", name, CASE_PLANNER, SHAPE_PLANNER)
-
-
 def check_generator(name: str) -> None:
     """Raise ``InputError`` where no generator has this name, before anything is opened."""
-    _check("generator", name, EXTRACTIVE)
-
-
-def _check(kind: str, name: str, *own: str) -> None:
-    if name not in own and ":" not in name:
-        raise InputError(
-            f"There is no {kind} {name!r}. {kind.capitalize()}s are: {', '.join(own)}, or a chat "
-            "model as provider:model, for example openai:gpt-4o-mini."
-        )
+    check_name("generator", name, EXTRACTIVE)
 
 
 def open_reader(domain: Domain) -> Reader | None:
@@ -142,21 +142,6 @@ def open_reader(domain: Domain) -> Reader | None:
     from casewright.planner import Reader
 
     return Reader(domain.reader) if domain.reader is not None else None
-
-
-def make_planner(name: str, plan_cases: CaseStore, reader: Reader | None = None) -> Planner:
-    """Return the case planner, or a chat planner that falls back to it.
-
-    Raises:
-        InputError: There is no such planner or model.
-    """
-    from casewright.planner import CasePlanner, ChatPlanner, chat_model
-
-    check_planner(name)
-    case_planner = CasePlanner(plan_cases, None if name == SHAPE_PLANNER else reader)
-    if name in (CASE_PLANNER, SHAPE_PLANNER):
-        return case_planner
-    return ChatPlanner(chat_model(name), fallback=case_planner, plan_cases=plan_cases)
 
 
 def make_generator(name: str, encoder: Encoder, domain: Domain | None = None) -> Generator:

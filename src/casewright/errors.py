@@ -62,6 +62,10 @@ class ToolError(CasewrightError):
     """A tool was declared wrongly, or returned what it had not declared."""
 
 
+class DecodingError(CasewrightError):
+    """A model did not write its plan to the end: out of time, of tokens, or of positions."""
+
+
 class PlanError(CasewrightError, ValueError):
     """A plan that breaks the plan language or a static check.
 
@@ -79,6 +83,10 @@ class PlanError(CasewrightError, ValueError):
 
     def __reduce__(self) -> tuple[type[PlanError], tuple[str, str, str | None]]:
         return (type(self), (self.rule, self.mend, self.step))
+
+
+class GrammarError(CasewrightError):
+    """A grammar of plans could not be made or followed; the message says what to use instead."""
 
 
 # What introduces a secret, kept, and the secret, masked.

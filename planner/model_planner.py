@@ -1,0 +1,194 @@
+"""Planning by a local language model whose plans cannot be malformed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from casewright.errors import CasewrightError, PlanError, told
+from casewright.planner.fallback import fallback_plan
+from casewright.planner.parse import parse_plan
+from casewright.planner.plan_cases import EXAMPLES, similar_plans
+from casewright.planner.prompt import render_prompt
+from casewright.planner.request import Planner, PlanRequest, PlanResult
+from casewright.stores import CaseStore
+from casewright.tools.deadline import start_daemon
+
+if TYPE_CHECKING:
+    from casewright.planner.decoding import Written
+    from casewright.planner.language_model import LanguageModel, PromptTokens
+    from casewright.tools import ToolExample
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request, its prompt, and the seconds that it took to make."""
+
+    request: PlanRequest
+    prompt: PromptTokens
+    seconds: float
+
+
+class ModelPlanner:
+    """Lets a causal language model write the plan under a grammar made from the toolbox (REAPER).
+
+    Only a plan that is valid for its request can be written; it is checked all the same. Where the
+    model is out of time or of tokens, or fails, the fallback planner answers, and the result says
+    why.
+
+    Args:
+        model: The language model; see ``load_language_model``.
+        fallback: Answers where the model does not; without one, one tool is asked the question.
+        plan_cases: Plan cases to show as examples.
+        examples: How many of them; they are picked by MMR with quality bias.
+        lambda_d: Share of the relevance in picking them; the rest is diversity's.
+        lambda_b: Share of the similarity in their relevance; the rest is their quality's.
+        seconds: Deadline of a plan, or of a batch of plans.
+        tokens: Most tokens of a plan.
+        batch: Most questions that ``plan_many`` decodes together.
+        head_bytes: Memory for the key/value states of prompt heads.
+        static: See ``Decoder``.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        fallback: Planner | None = None,
+        plan_cases: CaseStore | None = None,
+        examples: int = EXAMPLES,
+        lambda_d: float = 0.75,
+        lambda_b: float = 0.95,
+        seconds: float = 30.0,
+        tokens: int = 1024,
+        batch: int = 8,
+        head_bytes: int = 512 * 2**20,
+        static: bool | None = None,
+    ) -> None:
+        # Transformers is imported with them.
+        from casewright.planner.decoding import Decoder
+        from casewright.planner.grammar import PlanGrammar
+
+        self._model = model
+        self._decoder = Decoder(model, head_bytes=head_bytes, static=static)
+        self._grammar = PlanGrammar(model.grammar_tokenizer)
+        self._fallback = fallback
+        self._plan_cases = plan_cases
+        self._examples = examples
+        self._lambda_d = lambda_d
+        self._lambda_b = lambda_b
+        self._seconds = seconds
+        self._tokens = tokens
+        self.batch = batch
+        self.name = f"model:{model.name}"
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the model's plan, or the fallback's; see ``Planner``."""
+        return self.plan_many([request])[0]
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """The same, in a thread of its own."""
+        return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
+
+    def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
+        """Return a plan for each request, in order; those with one head are decoded together.
+
+        The time of a result is its share of its batch's.
+        """
+        results: list[PlanResult | None] = [None] * len(requests)
+        together: dict[tuple[int, ...], list[tuple[int, _Asked]]] = defaultdict(list)
+        for place, request in enumerate(requests):
+            started = time.perf_counter()
+            try:
+                prompt = self._prompt(request)
+            except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+                spent = time.perf_counter() - started
+                results[place] = self._given_up(request, error, spent)
+            else:
+                asked = _Asked(request, prompt, time.perf_counter() - started)
+                together[prompt.head].append((place, asked))
+        for group in together.values():
+            for start in range(0, len(group), self.batch):
+                part = group[start : start + self.batch]
+                made = self._write([asked for _, asked in part])
+                for (place, _), result in zip(part, made, strict=True):
+                    results[place] = result
+        return [result for result in results if result is not None]
+
+    def _prompt(self, request: PlanRequest) -> PromptTokens:
+        """Return the prompt, with as many of its examples as the model has positions for."""
+        from casewright.planner.decoding.extent import positions
+
+        found: list[ToolExample] = []
+        if self._plan_cases is not None:
+            found = similar_plans(
+                self._plan_cases,
+                request,
+                self._examples,
+                lambda_d=self._lambda_d,
+                lambda_b=self._lambda_b,
+            )
+        most = positions(self._model)
+        while True:
+            tokens = self._model.encode(render_prompt(request, found))
+            length = len(tokens.head) + len(tokens.tail)
+            if not found or most is None or length + self._tokens <= most:
+                return tokens
+            found.pop()
+
+    def _write(self, asked: Sequence[_Asked]) -> list[PlanResult]:
+        """Return the plans of prompts that have one head."""
+        from casewright.planner.decoding import Limits
+
+        started = time.perf_counter()
+        limits = Limits(self._tokens, started + self._seconds)
+        prompts = [one.prompt for one in asked]
+        written: Sequence[Written | Exception]
+        try:
+            matchers = [self._grammar.plan(one.request) for one in asked]
+            if len(asked) == 1:
+                written = [self._decoder.write(prompts[0], matchers[0], limits=limits)]
+            else:
+                written = self._decoder.write_many(prompts, matchers, limits=limits)
+        except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+            written = [error] * len(asked)
+        share = (time.perf_counter() - started) / len(asked)
+        return [
+            self._result(one.request, made, one.seconds + share)
+            for one, made in zip(asked, written, strict=True)
+        ]
+
+    def _result(
+        self, request: PlanRequest, made: Written | Exception, seconds: float
+    ) -> PlanResult:
+        if isinstance(made, Exception):
+            return self._given_up(request, made, seconds)
+        try:
+            plan = parse_plan(self._model.decode(made.tokens))
+            request.validate(plan)
+        except PlanError as error:
+            return self._given_up(request, error, seconds)
+        tokens = {
+            "input": made.prompt_tokens,
+            "output": len(made.tokens),
+            "forced": made.forced,
+            "model_steps": made.model_steps,
+        }
+        return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
+
+    def _given_up(self, request: PlanRequest, error: Exception, seconds: float) -> PlanResult:
+        why = str(error) if isinstance(error, CasewrightError) else f"It failed: {told(error)}"
+        if self._fallback is not None:
+            other = self._fallback.plan(request)
+        else:
+            other = PlanResult(fallback_plan(request), "fallback")
+        return replace(
+            other,
+            attempts=1 + other.attempts,
+            fallback=f"{self.name}: {why}",
+            milliseconds=other.milliseconds + seconds * 1000,
+        )

@@ -1,0 +1,254 @@
+"""Decoding writes what a plain loop over the whole sequence would, in fewer steps."""
+
+from __future__ import annotations
+
+import threading
+import time
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from casewright.errors import DecodingError
+from casewright.planner import PlanRequest, render_prompt
+from casewright.planner.decoding import Decoder, Limits, Written, greedy
+from casewright.planner.grammar import PlanGrammar
+from casewright.planner.language_model import LanguageModel, PromptTokens
+from tests.planner.helpers import SHOP
+from tests.support.tiny_mistral import byte_level_tokenizer, tiny_mistral
+
+QUESTIONS = (
+    "Where is the blue tent that I ordered?",
+    "Is my phone waterproof, and what do buyers say of its battery?",
+    "thanks!",
+    "Do you have wool socks, and when does my parcel arrive?",
+)
+#: Short enough to be quick, long enough for several steps.
+STEPS = 3
+
+
+@pytest.fixture(scope="module")
+def mistral() -> LanguageModel:
+    return tiny_mistral(3, initializer_range=0.3)
+
+
+def requests(count: int = len(QUESTIONS)) -> list[PlanRequest]:
+    context = {"item_id": "P1"}
+    return [
+        PlanRequest(question, SHOP, context, max_steps=STEPS)
+        for question in QUESTIONS[:count]
+    ]
+
+
+def prompt_of(model: LanguageModel, request: PlanRequest) -> PromptTokens:
+    return model.encode(render_prompt(request))
+
+
+def written_plainly(model: LanguageModel, request: PlanRequest) -> tuple[list[int], int]:
+    """Return tokens and steps of a loop that reads the whole sequence at every step."""
+    matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
+    prompt = prompt_of(model, request)
+    sequence, steps = [*prompt.head, *prompt.tail], 0
+    plan = matcher.forced()
+    while not matcher.finished:
+        with torch.no_grad():
+            logits = model.network(torch.tensor([sequence + plan])).logits[0, -1]
+        steps += 1
+        token = greedy(logits.numpy(), matcher)
+        if token in model.ends:
+            break
+        matcher.consume(token)
+        plan += [token, *matcher.forced()]
+    return plan, steps
+
+
+def write(decoder: Decoder, model: LanguageModel, request: PlanRequest, **limits: Any) -> Written:
+    matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
+    return decoder.write(prompt_of(model, request), matcher, limits=Limits(**limits))
+
+
+def other(kind: str) -> LanguageModel:
+    """Return a small random model of another architecture, with the same tokenizer."""
+    transformers: Any = import_module("transformers")
+    tokenizer = byte_level_tokenizer()
+    common = {"vocab_size": 512, "bos_token_id": 0, "eos_token_id": 1, "initializer_range": 0.3}
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    more = {"num_key_value_heads": 2, "intermediate_size": 64, **size}
+    config = {
+        "llama": lambda: transformers.LlamaConfig(**common, **more),
+        "qwen2": lambda: transformers.Qwen2Config(**common, **more),
+        "gpt2": lambda: transformers.GPT2Config(
+            **common, n_embd=32, n_layer=2, n_head=4, n_positions=4096
+        ),
+        "mistral with a window": lambda: transformers.MistralConfig(
+            **common, **more, sliding_window=64
+        ),
+    }[kind]()
+    torch.manual_seed(1)
+    network = transformers.AutoModelForCausalLM.from_config(config)
+    return LanguageModel(kind, network.eval(), tokenizer)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
+    mistral: LanguageModel, static: bool
+) -> None:
+    decoder = Decoder(mistral, static=static)
+    for request in requests():
+        plain, steps = written_plainly(mistral, request)
+        made = write(decoder, mistral, request)
+        assert list(made.tokens) == plain
+        assert made.model_steps == steps
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2", "mistral with a window"])
+@pytest.mark.parametrize("static", [False, True])
+def test_other_architectures_write_what_a_plain_loop_does(kind: str, static: bool) -> None:
+    model = other(kind)
+    request = requests()[1]
+    made = write(Decoder(model, static=static), model, request)
+    assert list(made.tokens) == written_plainly(model, request)[0]
+
+
+def test_a_forced_token_takes_no_step_of_its_own(mistral: LanguageModel) -> None:
+    for request in requests():
+        made = write(Decoder(mistral), mistral, request)
+        chosen = len(made.tokens) - made.forced
+        # The end of the plan is a choice as well, where another step would be possible.
+        assert made.model_steps in (chosen, chosen + 1)
+        assert made.forced > chosen / 4
+
+
+@pytest.mark.parametrize("kind", ["mistral", "gpt2", "mistral with a window"])
+def test_a_batch_writes_the_plans_that_each_question_gets_alone(
+    mistral: LanguageModel, kind: str
+) -> None:
+    model = mistral if kind == "mistral" else other(kind)
+    decoder = Decoder(model)
+    grammar = PlanGrammar(model.grammar_tokenizer)
+    asked = requests()
+    together = decoder.write_many(
+        [prompt_of(model, request) for request in asked],
+        [grammar.plan(request) for request in asked],
+        limits=Limits(),
+    )
+    for request, made in zip(asked, together, strict=True):
+        alone = write(decoder, model, request)
+        assert isinstance(made, Written)
+        assert made.tokens == alone.tokens
+        assert made.model_steps == alone.model_steps
+
+
+def test_a_plan_of_a_batch_that_is_too_long_leaves_the_others(mistral: LanguageModel) -> None:
+    asked = requests()
+    decoder = Decoder(mistral)
+    lengths = [len(write(decoder, mistral, request).tokens) for request in asked]
+    most = sorted(lengths)[-2]
+    assert most < max(lengths)
+    grammar = PlanGrammar(mistral.grammar_tokenizer)
+    together = decoder.write_many(
+        [prompt_of(mistral, request) for request in asked],
+        [grammar.plan(request) for request in asked],
+        limits=Limits(tokens=most),
+    )
+    for length, made in zip(lengths, together, strict=True):
+        assert isinstance(made, Written if length <= most else DecodingError)
+
+
+def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: LanguageModel) -> None:
+    decoder = Decoder(mistral)
+    first = write(decoder, mistral, requests()[0])
+    assert not first.head_reused
+    head = prompt_of(mistral, requests()[0]).head
+    states, there = decoder.heads.get(head, lambda _: pytest.fail("the head was not kept"))
+    assert there
+    before = [(keys.clone(), values.clone()) for keys, values in states.layers]
+    for request in requests():
+        assert write(decoder, mistral, request).head_reused
+    for (keys, values), (old_keys, old_values) in zip(states.layers, before, strict=True):
+        assert torch.equal(keys, old_keys)
+        assert torch.equal(values, old_values)
+    assert write(decoder, mistral, requests()[0]).tokens == first.tokens
+
+
+def test_heads_are_kept_within_their_bytes_those_used_last(mistral: LanguageModel) -> None:
+    toolboxes = [SHOP.without(name) for name in ("fact", "desk")]
+    asked = [PlanRequest("hello", toolbox, max_steps=1) for toolbox in toolboxes]
+    unbounded = Decoder(mistral)
+    write(unbounded, mistral, asked[0])
+    one = unbounded.heads.bytes
+    decoder = Decoder(mistral, head_bytes=int(1.5 * one))
+    for _ in range(2):
+        for request in asked:
+            assert not write(decoder, mistral, request).head_reused
+            assert write(decoder, mistral, request).head_reused
+            assert len(decoder.heads) == 1
+            assert decoder.heads.bytes <= 1.5 * one
+    nothing = Decoder(mistral, head_bytes=0)
+    assert write(nothing, mistral, asked[0]).tokens == write(unbounded, mistral, asked[0]).tokens
+    assert nothing.heads.bytes == 0
+
+
+def test_a_deadline_that_is_over_ends_decoding(mistral: LanguageModel) -> None:
+    decoder = Decoder(mistral)
+    with pytest.raises(DecodingError, match="in time"):
+        write(decoder, mistral, requests()[0], deadline=time.perf_counter())
+    assert write(decoder, mistral, requests()[0], deadline=time.perf_counter() + 60).tokens
+
+
+def test_whoever_waits_for_a_busy_model_waits_until_the_deadline_only(
+    mistral: LanguageModel,
+) -> None:
+    decoder = Decoder(mistral)
+    head = prompt_of(mistral, requests()[0]).head
+    with decoder.conversation(head), pytest.raises(DecodingError, match="busy"):
+        write(decoder, mistral, requests()[0], deadline=time.perf_counter() + 0.1)
+
+
+def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
+    model = tiny_mistral(max_position_embeddings=64)
+    with pytest.raises(DecodingError, match="the model reads 64"):
+        write(Decoder(model), model, requests()[0])
+
+
+def test_threads_take_turns_and_get_their_own_plans(mistral: LanguageModel) -> None:
+    decoder = Decoder(mistral)
+    alone = [write(decoder, mistral, request).tokens for request in requests()]
+    made: dict[int, tuple[int, ...]] = {}
+
+    def work(number: int) -> None:
+        made[number] = write(decoder, mistral, requests()[number % 4]).tokens
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == {number: alone[number % 4] for number in range(8)}
+
+
+def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel) -> None:
+    request = requests()[0]
+    prompt = prompt_of(mistral, request)
+    grammar = PlanGrammar(mistral.grammar_tokenizer)
+    decoder = Decoder(mistral)
+    note = mistral.encode_plan(" found: one thing\n")
+    with decoder.conversation(prompt.head) as conversation:
+        conversation.feed(prompt.tail)
+        first = conversation.write(grammar.plan(request))
+        conversation.feed(note)
+        second = conversation.write(grammar.plan(request))
+    whole = PromptTokens(prompt.head, (*prompt.tail, *first.tokens, *note))
+    again = decoder.write(whole, grammar.plan(request))
+    assert second.tokens == again.tokens
+    assert second.prompt_tokens == again.prompt_tokens
+
+
+def test_logits_that_are_not_numbers_still_give_a_token_that_is_allowed(
+    mistral: LanguageModel,
+) -> None:
+    matcher = PlanGrammar(mistral.grammar_tokenizer).plan(requests()[0])
+    matcher.forced()
+    assert greedy(np.full(512, np.nan, np.float32), matcher) in matcher.allowed()
