@@ -112,6 +112,8 @@ class ModelPlanner:
                 asked = _Asked(request, prompt, time.perf_counter() - started)
                 together[prompt.head].append((place, asked))
         for group in together.values():
+            # Shorter prompts are padded to the longest of their batch.
+            group.sort(key=lambda one: len(one[1].prompt.tail))
             for start in range(0, len(group), self.batch):
                 part = group[start : start + self.batch]
                 made = self._write([asked for _, asked in part])

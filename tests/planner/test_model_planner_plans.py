@@ -19,7 +19,7 @@ def model(seed: int) -> LanguageModel:
 
 def test_2000_plans_of_random_models_for_random_requests_are_2000_valid_plans() -> None:
     planners = [
-        ModelPlanner(model(seed), batch=QUESTIONS, tokens=4096, seconds=120)
+        ModelPlanner(model(seed), batch=10, tokens=4096, seconds=120)
         for seed in range(MODELS)
     ]
     valid, shapes = 0, set()
@@ -39,6 +39,6 @@ def test_2000_plans_of_random_models_for_random_requests_are_2000_valid_plans() 
             )
             valid += 1
             shapes.add(result.plan.tools)
-    assert valid == MODELS * TOOLBOXES * QUESTIONS // MODELS == 2000
+    assert valid == TOOLBOXES * QUESTIONS == 2000
     # They are 2,000 plans, not one.
     assert len(shapes) > 100

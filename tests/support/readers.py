@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 from casewright.finetune.evaluation import plan_class
 from casewright.finetune.reader_training import ReaderSettings, train_reader
 from casewright.planner import AnnotatedQuery, Reader, parse_plan
-from casewright.planner.reader_weights import ReaderCard, save_reader
+from casewright.planner.reader import reader_tokenizer
+from casewright.planner.reader_export import ASK, ENCODE, POINT
+from casewright.planner.reader_weights import ReaderCard, load_network, save_reader
+from casewright.stores.encoders.onnx_export import quiet
 
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
@@ -156,6 +159,42 @@ class Taught:
     reader: Reader
 
 
+class UnexportedReader(Reader):
+    """A reader whose network torch runs: exporting it would take half a minute."""
+
+    def _load(self) -> Any:
+        if self._parts is None:
+            with quiet():
+                network = load_network(self.folder)
+
+            def next_ask(**given: Any) -> tuple[Any, ...]:
+                decoded = network.decode(**given)[:, -1]
+                latents = network.latents(decoded)
+                return decoded, latents, network.scores(latents)
+
+            sessions: Any = {
+                ENCODE: _Session(lambda **given: (network.encode(**given),)),
+                ASK: _Session(next_ask),
+                POINT: _Session(network.point),
+            }
+            self._parts = (reader_tokenizer(), sessions)
+        return self._parts
+
+
+class _Session:
+    """Takes and gives what a session of ONNX Runtime does."""
+
+    def __init__(self, forward: Callable[..., tuple[Any, ...]]) -> None:
+        self._forward = forward
+
+    def run(self, _: None, feed: Mapping[str, Any]) -> list[Any]:
+        import torch
+
+        with torch.no_grad():
+            given = {name: torch.from_numpy(array) for name, array in feed.items()}
+            return [tensor.numpy() for tensor in self._forward(**given)]
+
+
 def train(
     queries: Sequence[AnnotatedQuery], settings: ReaderSettings
 ) -> tuple[ReaderNetwork, ReaderCard]:
@@ -170,10 +209,16 @@ def train(
         torch.set_num_threads(threads)
 
 
-def taught(folder: Path, settings: ReaderSettings | None = None) -> Taught:
+def taught(folder: Path) -> Taught:
     """Train a reader on the toy queries and save it."""
     queries = toy_queries()
-    network, card = train(queries, settings or quick())
+    network, card = train(queries, quick())
     save_reader(folder / "reader", network, card)
     reader = Reader(folder / "reader", graphs=folder / "graphs")
     return Taught(queries, network, card, folder / "reader", folder / "graphs", reader)
+
+
+def untrained(folder: Path) -> Reader:
+    """A reader of the same forms whose network learned nothing."""
+    save_reader(folder, *train(toy_queries(), quick(epochs=0)))
+    return UnexportedReader(folder)

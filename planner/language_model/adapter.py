@@ -1,0 +1,65 @@
+"""An adapter made with PEFT, added to the weights that it was trained on."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from casewright.errors import DependencyError, InputError, told
+from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, read_json
+
+
+def merge_adapter(network: Any, folder: Path) -> Any:
+    """Return the network with an adapter's changes in its own weights.
+
+    Decoding is then as quick as without one. The sum is rounded to the network's dtype, as the
+    weights were; that loses more than the order in which it is done.
+
+    Raises:
+        DependencyError: PEFT is not installed.
+        InputError: The adapter is a pickle, cannot be read, is for another network or task, or
+            changes no weights.
+    """
+    weights = folder / ADAPTER_WEIGHTS
+    if not weights.is_file():
+        raise InputError(
+            f"The adapter {str(folder)!r} has no {ADAPTER_WEIGHTS}. One as a pickle (*.bin) could "
+            "run code when it is read, and is not loaded: save it with PEFT's save_pretrained."
+        )
+    try:
+        from peft import PeftModel, get_peft_model_state_dict
+        from safetensors import safe_open
+    except ImportError as error:
+        raise DependencyError(
+            "A model with an adapter needs PEFT. Run: pip install peft"
+        ) from error
+    task = read_json(folder / ADAPTER).get("task_type")
+    if task not in (None, "CAUSAL_LM"):
+        raise _refusal(folder, f"it is one for the task {task}")
+    try:
+        with safe_open(weights, "pt") as file:
+            given = set(file.keys())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model: Any = PeftModel.from_pretrained(
+                network, str(folder), torch_device=str(network.device)
+            )
+        known = set(get_peft_model_state_dict(model, save_embedding_layers=True))
+        needed = set(get_peft_model_state_dict(model, save_embedding_layers=False))
+    except Exception as error:
+        raise _refusal(folder, told(error).rstrip(".")) from error
+    # PEFT passes over what does not fit.
+    if wrong := sorted((given - known) | (needed - given)):
+        what = "is not in the network" if wrong[0] in given else "is not in the adapter"
+        raise _refusal(folder, f"of its weights, {len(wrong)} do not fit; {wrong[0]} {what}")
+    if not hasattr(model, "merge_and_unload"):
+        raise _refusal(folder, "it changes prompts, not weights")
+    return model.merge_and_unload()
+
+
+def _refusal(folder: Path, why: str) -> InputError:
+    return InputError(
+        f"The adapter {str(folder)!r} could not be added to the model: {why}. Give an adapter "
+        "(LoRA or alike) that was trained on this very model."
+    )

@@ -1,0 +1,101 @@
+"""Text as tokens, where no text is a special token.
+
+A question that holds ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes it
+must not end the plan. Tokenizers look for special tokens in the text first, by their names. So a
+copy is used in which they have names that nobody can write: the same vocabulary, the same ids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Added tokens that are words or spaces stand for text, unless they are declared special.
+_WORDS = re.compile(r"[\w\s]*")
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """A tokenizer's vocabulary without names of special tokens, and without a space of its own.
+
+    Tokenizers like SentencePiece's put a space before a text, which is right for the first only of
+    the pieces that a prompt is made of. This one never does.
+
+    Attributes:
+        definition: The tokenizer, as the ``tokenizers`` library writes it.
+        special: Ids of the tokens that no text becomes: control tokens and other markup.
+        tokenizer: The same, loaded.
+    """
+
+    definition: str
+    special: frozenset[int]
+    tokenizer: Any
+
+    @classmethod
+    def of(cls, definition: str) -> PlainText:
+        """Make it of a tokenizer, as the ``tokenizers`` library writes it."""
+        from tokenizers import Tokenizer
+
+        made = json.loads(definition)
+        special = {t["id"]: t["content"] for t in made["added_tokens"] if _is_markup(t)}
+        # Drawn anew in each process, so that no text can name them.
+        nonce = secrets.token_hex(8)
+        names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
+        for token in made["added_tokens"]:
+            if token["id"] in special:
+                token.update(content=names[token["content"]], special=True)
+        _rename(made["model"], names)
+        made |= {"truncation": None, "padding": None, "post_processor": None}
+        made["normalizer"] = _without_prefix(made["normalizer"])
+        made["pre_tokenizer"] = _without_prefix(made["pre_tokenizer"])
+        written = json.dumps(made)
+        return cls(written, frozenset(special), Tokenizer.from_str(written))
+
+    def encode(self, text: str) -> list[int]:
+        """Return a text's tokens; safe in several threads at once."""
+        # Half a surrogate pair is no text; the library would raise.
+        whole = text.encode("utf-8", "replace").decode()
+        ids: list[int] = self.tokenizer.encode(whole, add_special_tokens=False).ids
+        return ids
+
+
+def _is_markup(token: Mapping[str, Any]) -> bool:
+    return bool(token["special"]) or not _WORDS.fullmatch(token["content"])
+
+
+def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
+    """Rename tokens of a tokenizer's model, as its JSON has it."""
+    vocabulary = model["vocab"]
+    if isinstance(vocabulary, dict):
+        model["vocab"] = {names.get(token, token): id_ for token, id_ in vocabulary.items()}
+    else:  # Unigram's pieces with their scores.
+        model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
+    if model.get("unk_token") in names:
+        model["unk_token"] = names[model["unk_token"]]
+    if "merges" in model:
+        model["merges"] = [m for m in model["merges"] if not _made_of(m, names)]
+    if "dropout" in model:
+        model["dropout"] = None  # It would draw other tokens at each call.
+
+
+def _made_of(merge: Any, names: Mapping[str, str]) -> bool:
+    """Return whether a merge takes or makes a token that has another name now."""
+    left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
+    return left in names or right in names or left + right in names
+
+
+def _without_prefix(part: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a normalizer or pre-tokenizer that puts no space before a text."""
+    if part is None or part["type"] == "Prepend":
+        return None
+    inner = next((key for key in ("normalizers", "pretokenizers") if key in part), None)
+    if inner:
+        kept = [_without_prefix(each) for each in part[inner]]
+        return part | {inner: [each for each in kept if each]}
+    if "prepend_scheme" in part:
+        return part | {"prepend_scheme": "never"}
+    return part | {"add_prefix_space": False} if "add_prefix_space" in part else part

@@ -1,0 +1,160 @@
+"""Loading language models and adapters from folders and from what was fetched before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.planner import Prompt
+from casewright.planner.language_model import LanguageModel, load_language_model
+from tests.support.tiny_mistral import byte_level_tokenizer, save_tiny, tiny_mistral
+
+TOKENS = [[5, 6, 7, 8]]
+
+
+def logits(network: Any) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return network(input_ids=torch.tensor(TOKENS)).logits.float()
+
+
+def same(one: Any, other: Any, within: float = 1e-5) -> bool:
+    import torch
+
+    return torch.allclose(logits(one), logits(other), atol=within)
+
+
+def llama() -> Any:
+    transformers: Any = import_module("transformers")
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=512,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+        )
+    )
+
+
+def gpt2() -> Any:
+    transformers: Any = import_module("transformers")
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=512, n_embd=16, n_layer=1, n_head=2)
+    )
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LoRA of random numbers, beside the model that it names by a relative path."""
+    torch: Any = import_module("torch")
+    peft: Any = import_module("peft")
+    folder = tmp_path_factory.mktemp("adapter")
+    config = peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        made = peft.get_peft_model(tiny_mistral().network, config)
+        for name, parameter in made.named_parameters():
+            if "lora_" in name:
+                parameter.data.normal_(std=0.1)
+    made.save_pretrained(folder)
+    name_base(folder, f"../{base.name}")
+    return folder
+
+
+def name_base(adapter: Path, base: str | None) -> None:
+    file = adapter / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": base}))
+
+
+def test_a_loaded_model_is_the_one_that_was_saved(
+    base: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    loaded = load_language_model(base)
+    assert capfd.readouterr() == ("", "")
+    assert same(loaded.network, tiny_mistral().network, 0)
+    assert (loaded.name, loaded.device.type, str(loaded.network.dtype)) == (
+        str(base),
+        "cpu",
+        "torch.float32",
+    )
+    assert not loaded.network.training
+    assert not any(parameter.requires_grad for parameter in loaded.network.parameters())
+
+
+@pytest.mark.parametrize("build", [llama, gpt2])
+def test_models_of_other_families_load(build: Callable[[], Any], tmp_path: Path) -> None:
+    network = build()
+    network.save_pretrained(tmp_path)
+    byte_level_tokenizer().save_pretrained(tmp_path)
+    loaded = load_language_model(str(tmp_path))
+    assert same(loaded.network, network.eval(), 0)
+    assert loaded.grammar_tokenizer.vocab_size == 512
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_model_is_loaded_in_the_dtype_that_is_asked_for(base: Path, dtype: str) -> None:
+    loaded = load_language_model(base, device="cpu", dtype=dtype)
+    assert {str(p.dtype) for p in loaded.network.parameters()} == {f"torch.{dtype}"}
+    assert same(loaded.network, tiny_mistral().network, 0.05)
+
+
+@pytest.mark.parametrize(("dtype", "within"), [("float32", 1e-5), ("bfloat16", 0.1)])
+def test_an_adapter_is_merged_into_the_model(
+    base: Path, adapter: Path, dtype: str, within: float
+) -> None:
+    peft: Any = import_module("peft")
+    expected = peft.PeftModel.from_pretrained(tiny_mistral().network, adapter).eval()
+    loaded = load_language_model(base, adapter=adapter, dtype=dtype)
+    assert same(loaded.network, expected, within)
+    assert not same(loaded.network, tiny_mistral().network, within)
+    assert type(loaded.network).__name__ == "MistralForCausalLM"
+    assert loaded.name == f"{base} + {adapter}"
+
+
+def test_an_adapter_alone_is_loaded_with_the_model_that_it_names(base: Path, adapter: Path) -> None:
+    expected = load_language_model(base, adapter=adapter)
+    assert same(load_language_model(adapter).network, expected.network, 0)
+
+
+def test_an_adapter_brings_its_own_tokenizer(base: Path, adapter: Path, tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    tokenizer.chat_template = "{{ bos_token }}Q {{ messages[0]['content'] }} A"
+    shutil.copytree(adapter, tmp_path, dirs_exist_ok=True)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = load_language_model(base, adapter=tmp_path)
+    made = loaded.encode(Prompt("x", "y"))
+    assert loaded.tokenizer.decode([*made.head, *made.tail]) == "<s>Q x\n\ny A"
+
+
+def test_what_was_fetched_from_hugging_face_before_is_loaded_without_a_network(
+    base: Path, adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    cached(tmp_path, "someone/tiny", base)
+    name_base(cached(tmp_path, "someone/lora", adapter), "someone/tiny")
+    loaded: LanguageModel = load_language_model("someone/tiny")
+    assert same(loaded.network, tiny_mistral().network, 0)
+    expected = load_language_model(base, adapter=adapter)
+    for names in ({"name": "someone/tiny", "adapter": "someone/lora"}, {"name": "someone/lora"}):
+        assert same(load_language_model(**names).network, expected.network, 0)
+
+
+def cached(cache: Path, name: str, folder: Path) -> Path:
+    """Lay a folder where a fetched model of that name stands."""
+    place = cache / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("0" * 40)
+    return Path(shutil.copytree(folder, place / "snapshots" / ("0" * 40)))

@@ -1,0 +1,276 @@
+"""Models, adapters and settings that cannot be had: what was wrong, and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import CasewrightError, DependencyError, InputError
+from casewright.planner.language_model import load_language_model
+from tests.support.tiny_bert import save_tiny_bert
+from tests.support.tiny_mistral import byte_level_tokenizer, save_tiny, tiny_mistral
+
+SMALL = {"vocab_size": 512, "hidden_size": 16, "num_hidden_layers": 2}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("saved"))
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    """A model's folder to damage."""
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"name": "./nowhere"}, "no folder './nowhere'"),
+        ({"name": Path("nowhere")}, "no folder 'nowhere'"),
+        ({"name": "no/such-model"}, "no model of that name could be had"),
+        ({"name": "not a name"}, "no model of that name could be had"),
+        ({"name": " "}, "name is empty"),
+        ({"dtype": "float8"}, "no dtype 'float8'. Give float32"),
+        ({"dtype": "nn"}, "no dtype 'nn'"),
+        ({"device": "gpu"}, "no device 'gpu'. Give cpu"),
+        ({"device": "cuda:-1"}, "no device 'cuda:-1'"),
+        ({"device": "cuda:99"}, "machine has no device 'cuda:99'"),
+        ({"adapter": "./nowhere"}, "no folder './nowhere'"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "-".join(map(str, value.values())),
+)
+def test_what_is_not_there_is_refused(saved: Path, settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        load_language_model(**{"name": saved, **settings})
+
+
+def no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def broken_config(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+
+def pickled(folder: Path) -> None:
+    torch: Any = import_module("torch")
+    torch.save(tiny_mistral().network.state_dict(), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def truncated(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1000])
+
+
+def incomplete(folder: Path) -> None:
+    safetensors: Any = import_module("safetensors.torch")
+    weights = safetensors.load_file(folder / "model.safetensors")
+    weights.pop("model.layers.0.mlp.up_proj.weight")
+    safetensors.save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+def other_shape(folder: Path) -> None:
+    edit(folder / "config.json", intermediate_size=48)
+
+
+def own_code(folder: Path) -> None:
+    edit(
+        folder / "config.json",
+        model_type="mine",
+        auto_map={"AutoConfig": "mine.Config", "AutoModelForCausalLM": "mine.Model"},
+    )
+    (folder / "mine.py").write_text("raise SystemExit('this code was run')")
+
+
+def quantised(folder: Path) -> None:
+    quantised = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    edit(folder / "config.json", quantization_config=quantised)
+
+
+def no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+
+
+def tekken_alone(folder: Path) -> None:
+    no_tokenizer(folder)
+    (folder / "tekken.json").write_text("{}")
+
+
+def broken_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('never') }}")
+
+
+def both(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text("{}")
+
+
+def encoder(folder: Path) -> None:
+    no_tokenizer(folder)
+    (folder / "model.safetensors").unlink()
+    save_tiny_bert(folder, ["a"])
+
+
+def build(network: str, config: str, **settings: Any) -> Callable[[Path], None]:
+    """Return what saves another network in place of the model."""
+
+    def save(folder: Path) -> None:
+        transformers: Any = import_module("transformers")
+        made = getattr(transformers, config)(**{**SMALL, **settings})
+        getattr(transformers, network)(made).save_pretrained(folder)
+
+    save.__name__ = network
+    return save
+
+
+seq2seq = build("T5ForConditionalGeneration", "T5Config", d_model=16, d_ff=16, num_layers=1, d_kv=8)
+two_sided = build("BertLMHeadModel", "BertConfig", num_attention_heads=2, intermediate_size=16)
+state_space = build("MambaForCausalLM", "MambaConfig", state_size=4)
+hybrid = build(
+    "Lfm2ForCausalLM",
+    "Lfm2Config",
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    intermediate_size=16,
+    layer_types=["conv", "full_attention"],
+)
+
+
+def edit(file: Path, **settings: Any) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (no_config, "holds no config.json or adapter_config.json"),
+        (broken_config, "could not be loaded.*config.json"),
+        (pickled, "no weights as safetensors.*convert it"),
+        (truncated, "could not be loaded"),
+        (incomplete, "lacks 1 of .* among them model.layers.0.mlp.up_proj.weight"),
+        (other_shape, "lacks 6 .* shape, among them model.layers.0.mlp.down_proj.weight"),
+        (own_code, "needs code of its own"),
+        (quantised, "bitsandbytes"),
+        (no_tokenizer, "could not be loaded"),
+        (tekken_alone, "tekken.json alone"),
+        (broken_template, "chat template cannot be rendered"),
+        (both, "both a model .* and an adapter"),
+        (seq2seq, "no causal language model .t5."),
+        (encoder, "lacks .* of the network's weights"),
+        (two_sided, "not keep just keys and values"),
+        (state_space, "not keep just keys and values"),
+        (hybrid, "not keep just keys and values"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_folder_that_no_plan_can_be_decoded_with_is_refused(
+    folder: Path,
+    damage: Callable[[Path], None],
+    why: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    damage(folder)
+    capfd.readouterr()
+    with pytest.raises(CasewrightError, match=why) as refused:
+        load_language_model(folder)
+    assert isinstance(refused.value, InputError | DependencyError)
+    assert len(str(refused.value)) < 700
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture(scope="module")
+def lora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_lora(tmp_path_factory.mktemp("lora"))
+
+
+def save_lora(folder: Path, **model: Any) -> Path:
+    peft: Any = import_module("peft")
+    config = peft.LoraConfig(r=2, target_modules=["q_proj", "up_proj"], task_type="CAUSAL_LM")
+    peft.get_peft_model(tiny_mistral(**model).network, config).save_pretrained(folder)
+    edit(folder / "adapter_config.json", base_model_name_or_path="./elsewhere")
+    return folder
+
+
+def pickled_lora(lora: Path) -> None:
+    (lora / "adapter_model.safetensors").rename(lora / "adapter_model.bin")
+
+
+def truncated_lora(lora: Path) -> None:
+    file = lora / "adapter_model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def other_task(lora: Path) -> None:
+    edit(lora / "adapter_config.json", task_type="SEQ_CLS")
+
+
+def other_width(lora: Path) -> None:
+    save_lora(lora, hidden=64)
+
+
+def more_layers(lora: Path) -> None:
+    save_lora(lora, layers=3)
+
+
+def fewer_layers(lora: Path) -> None:
+    save_lora(lora, layers=1)
+
+
+def broken_lora_config(lora: Path) -> None:
+    (lora / "adapter_config.json").write_text("[]")
+
+
+def prompt_tuning(lora: Path) -> None:
+    peft: Any = import_module("peft")
+    config = peft.PromptTuningConfig(num_virtual_tokens=2, task_type="CAUSAL_LM")
+    peft.get_peft_model(tiny_mistral().network, config).save_pretrained(lora)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (pickled_lora, "pickle"),
+        (truncated_lora, "could not be added"),
+        (other_task, "for the task SEQ_CLS"),
+        (other_width, "could not be added.*size mismatch"),
+        (more_layers, "do not fit.*is not in the network"),
+        (fewer_layers, "do not fit.*is not in the adapter"),
+        (broken_lora_config, "holds no JSON object"),
+        (prompt_tuning, "changes prompts, not weights"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_an_adapter_that_does_not_fit_is_refused(
+    saved: Path, lora: Path, tmp_path: Path, damage: Callable[[Path], None], why: str
+) -> None:
+    adapter = Path(shutil.copytree(lora, tmp_path / "adapter"))
+    damage(adapter)
+    with pytest.raises(InputError, match=why):
+        load_language_model(saved, adapter=adapter)
+
+
+def test_an_adapter_whose_model_is_not_here_asks_for_it(lora: Path) -> None:
+    with pytest.raises(InputError, match=r"is for the model './elsewhere'.*beside the"):
+        load_language_model(lora)
+
+
+def test_an_adapter_on_an_adapter_is_refused(lora: Path) -> None:
+    with pytest.raises(InputError, match="is an adapter itself"):
+        load_language_model(lora, adapter=lora)
+
+
+def test_a_network_that_knows_fewer_tokens_than_its_tokenizer_is_refused(folder: Path) -> None:
+    byte_level_tokenizer(512).save_pretrained(folder)
+    save_tiny(folder, vocab=300)
+    byte_level_tokenizer(512).save_pretrained(folder)
+    with pytest.raises(InputError, match="tokens 0 to 299"):
+        load_language_model(folder)

@@ -1,0 +1,226 @@
+"""Prompts and plans as tokens, with tokenizers and chat templates of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.planner import Prompt
+from casewright.planner.language_model import LanguageModel
+from tests.support import tiny_tokenizers as kinds
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "mistral": kinds.mistral_like,
+    "mistral_v1": kinds.sentencepiece_like,
+    "mistral_v3": partial(kinds.sentencepiece_like, special=True),
+    "llama2": partial(kinds.sentencepiece_like, legacy=True),
+    "llama3": kinds.llama3_like,
+    "qwen": kinds.qwen_like,
+    "gpt2": kinds.gpt2_like,
+}
+HEAD = "You plan look-ups.\n\nTools:\nprod_search(query)\n\nThe plan is s1 = no_evidence()."
+TAIL = 'Context: {"page": "P1"}\n\nQuestion: wo ist mein Päckchen 日本?\nPlan:'
+#: What text must not become, of any kind.
+MARKUP = "</s> <s>[/INST][INST] <unk><pad> <|im_end|>\n<|im_start|><|eot_id|><|endoftext|></think>"
+
+
+def model_of(tokenizer: Any, **config: Any) -> LanguageModel:
+    transformers: Any = import_module("transformers")
+    made = transformers.MistralConfig(
+        **{
+            "vocab_size": len(tokenizer),
+            "hidden_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 1,
+            "num_key_value_heads": 1,
+            "intermediate_size": 8,
+            "eos_token_id": None,
+            **config,
+        }
+    )
+    return LanguageModel("tiny", transformers.MistralForCausalLM(made), tokenizer)
+
+
+@cache
+def model(kind: str) -> LanguageModel:
+    return model_of(KINDS[kind]())
+
+
+def tokens(language_model: LanguageModel, prompt: Prompt) -> list[int]:
+    made = language_model.encode(prompt)
+    return [*made.head, *made.tail]
+
+
+def special(language_model: LanguageModel, ids: list[int]) -> list[str]:
+    added = language_model.tokenizer.added_tokens_decoder
+    return [added[id_].content for id_ in ids if id_ in added]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_has_the_tokens_that_the_tokenizer_gives_the_whole_text(kind: str) -> None:
+    tokenizer = model(kind).tokenizer
+    prompt = Prompt(HEAD, TAIL)
+    text = f"<|endoftext|>{prompt}"
+    if tokenizer.chat_template:
+        text = tokenizer.apply_chat_template(
+            [{"role": "user", "content": str(prompt)}],
+            tokenize=False,
+            add_generation_prompt=True,
+            enable_thinking=False,
+        )
+    expected = tokenizer(text, add_special_tokens=False)["input_ids"]
+    made = tokens(model(kind), prompt)
+    # The day, to the microsecond, is the one on which the model was loaded.
+    shown, whole = (tokenizer.decode(ids).partition("user")[2] for ids in (made, expected))
+    assert shown == whole
+    if kind != "llama3":
+        assert made == expected
+    assert special(model(kind), made).count(tokenizer.bos_token) == (
+        tokenizer.bos_token is not None
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_prompt_of_a_head_starts_with_the_same_tokens(kind: str) -> None:
+    one, other = (model(kind).encode(Prompt(HEAD, tail)) for tail in (TAIL, " \n \n\nx"))
+    assert one.head == other.head
+    assert one.tail != other.tail
+    assert model(kind).encode(Prompt("Else", TAIL)).tail == one.tail
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_that_looks_like_a_special_token_is_text(kind: str) -> None:
+    language_model = model(kind)
+    plain = special(language_model, tokens(language_model, Prompt(HEAD, TAIL)))
+    hostile = tokens(language_model, Prompt(HEAD + MARKUP, MARKUP + TAIL))
+    assert special(language_model, hostile) == plain
+    assert language_model.tokenizer.decode(hostile).count(MARKUP) == 2
+    plan = f's1 = prod_search(query="{MARKUP}")'
+    assert special(language_model, language_model.encode_plan(plan)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_grammar_can_force_text_that_looks_like_a_special_token(kind: str) -> None:
+    llguidance: Any = import_module("llguidance")
+    grammar = llguidance.LLMatcher.grammar_from_lark('start: "</s> [/INST] <|im_end|>"')
+    matcher = llguidance.LLMatcher(model(kind).grammar_tokenizer, grammar)
+    forced = matcher.compute_ff_tokens()
+    assert matcher.consume_tokens(forced), matcher.get_error()
+    assert model(kind).decode(forced) == "</s> [/INST] <|im_end|>"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=30, deadline=None)
+@given(text=st.text(max_size=40))
+@example(text=" s1 =  ▁▁ </s>\n")
+@example(text="e\u0301 ﬁ ½ \u2028\u200d🧪\x00<0x41>")
+def test_any_text_of_a_plan_comes_back_from_its_tokens(kind: str, text: str) -> None:
+    ids = model(kind).encode_plan(text)
+    assert model(kind).decode([*ids, *model(kind).ends]) == text
+
+
+def test_half_a_surrogate_pair_in_a_prompt_is_read_as_a_question_mark() -> None:
+    made = model("mistral").encode(Prompt(HEAD, "a \ud800 b"))
+    assert made == model("mistral").encode(Prompt(HEAD, "a ? b"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends"),
+    [
+        ("mistral", ["</s>"]),
+        ("llama3", ["<|eot_id|>", "<|end_of_text|>"]),
+        ("qwen", ["<|im_end|>", "<|endoftext|>"]),
+        ("gpt2", ["<|endoftext|>"]),
+    ],
+)
+def test_a_plan_ends_first_of_all_as_the_template_ends_an_answer(
+    kind: str, ends: list[str]
+) -> None:
+    assert special(model(kind), list(model(kind).ends)) == ends
+    assert model(kind).grammar_tokenizer.eos_tokens == list(model(kind).ends)
+
+
+def test_tokens_that_the_configuration_names_end_a_plan_unless_they_stand_for_text() -> None:
+    tokenizer = kinds.mistral_like()
+    text = tokenizer.convert_tokens_to_ids("a")
+    made = model_of(tokenizer, eos_token_id=[text, tokenizer.unk_token_id, 9_999])
+    assert special(made, list(made.ends)) == ["</s>", "<unk>"]
+
+
+def test_a_prompt_is_encoded_in_several_threads_at_once() -> None:
+    prompts = [Prompt(f"{HEAD} {n % 40}", f"{TAIL} {n}") for n in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(model("qwen").encode, prompts)) == [
+            model("qwen").encode(prompt) for prompt in prompts
+        ]
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('no user here') }}", "cannot be rendered.*no user here"),
+        ("{% for m in messages %}{{ m['content'] ", "cannot be rendered"),
+        ("{% for m in messages %}{{ m['content'] | upper }}{% endfor %}", "not show .* as it is"),
+        ("{{ messages[0]['content'] }} {{ messages[0]['content'] }}", "not show .* once"),
+    ],
+    ids=["raises", "syntax", "upper", "twice"],
+)
+def test_a_chat_template_that_cannot_show_the_prompt_is_refused(template: str, why: str) -> None:
+    tokenizer = kinds.mistral_like()
+    tokenizer.chat_template = template
+    with pytest.raises(InputError, match=why):
+        model_of(tokenizer)
+
+
+def test_a_template_for_one_turn_only_will_do() -> None:
+    tokenizer = kinds.mistral_like()
+    tokenizer.chat_template = (
+        "{% if messages | length > 1 %}{{ raise_exception('one') }}{% endif %}"
+        "{{ bos_token }}U: {{ messages[0]['content'] }}</s>A:"
+    )
+    made = model_of(tokenizer)
+    assert tokenizer.decode(tokens(made, Prompt("a", "b"))) == "<s>U: a\n\nb</s>A:"
+    assert special(made, list(made.ends)) == ["</s>"]
+
+
+def lossy() -> Any:
+    transformers: Any = import_module("transformers")
+    vocabulary = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 5}
+    return transformers.BertTokenizer(vocab=vocabulary, eos_token="[SEP]")
+
+
+def endless() -> Any:
+    tokenizer = kinds.mistral_like()
+    tokenizer.eos_token = None
+    tokenizer.chat_template = None
+    return tokenizer
+
+
+def without_backend() -> Any:
+    transformers: Any = import_module("transformers")
+    return transformers.ByT5Tokenizer()
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "config", "why"),
+    [
+        (lossy, {}, "cannot write any text"),
+        (endless, {}, "no token that ends"),
+        (without_backend, {}, "tokenizers library"),
+        (kinds.mistral_like, {"vocab_size": 300}, "knows tokens 0 to 299"),
+    ],
+    ids=["lossy", "endless", "without_backend", "too_large"],
+)
+def test_a_tokenizer_that_no_plan_can_be_written_with_is_refused(
+    tokenizer: Callable[[], Any], config: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        model_of(tokenizer(), **config)

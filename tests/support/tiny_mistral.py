@@ -1,0 +1,127 @@
+"""Mistral models with random weights, small enough to be made in milliseconds."""
+
+from __future__ import annotations
+
+import random
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from casewright.planner.language_model import LanguageModel
+
+SPECIAL = ("<s>", "</s>", "<pad>", "<unk>")
+#: As Mistral's: the user's turn between brackets that are no special tokens.
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
+    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
+    "{% else %}{{ raise_exception('Only user and assistant roles are supported.') }}{% endif %}"
+    "{% endfor %}"
+)
+
+
+def tiny_mistral(
+    seed: int = 0, *, hidden: int = 32, layers: int = 2, vocab: int = 512, **config: Any
+) -> LanguageModel:
+    """Return a model on the CPU in float32; the same weights for the same arguments.
+
+    Args:
+        seed: Draws the weights.
+        hidden: Numbers a token's state has.
+        layers: Layers of the network.
+        vocab: Tokens; at least 260: the bytes and four special tokens.
+        config: Further settings of ``MistralConfig``.
+    """
+    network, tokenizer = _parts(seed, hidden, layers, vocab, config)
+    return LanguageModel(f"tiny-mistral-{seed}", network, tokenizer)
+
+
+def save_tiny(
+    folder: Path,
+    seed: int = 0,
+    *,
+    hidden: int = 32,
+    layers: int = 2,
+    vocab: int = 512,
+    **config: Any,
+) -> Path:
+    """Write the model that ``tiny_mistral`` returns for these arguments; returns the folder."""
+    network, tokenizer = _parts(seed, hidden, layers, vocab, config)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def byte_level_tokenizer(vocab: int = 512) -> Any:
+    """Return a byte-level BPE that knows every byte, trained on text like plans."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    transformers: Any = import_module("transformers")
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab,
+        show_progress=False,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    bpe.train_from_iterator(plan_like_lines(), trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def plan_like_lines(count: int = 300) -> list[str]:
+    """Return lines of a planner's prompts and plans, always the same."""
+    draw = random.Random(0)
+    words = ["galaxy", "phone", "watch", "order", "return", "parcel", "coffee", "beans", "late"]
+    tools = ["prod_search", "prod_qna", "review_summary", "order_lookup", "shipment_status"]
+    fields = ["product_id", "order_id", "title", "price", "evidence"]
+    lines = ["Question: Plan: Context: Tools: s1 = no_evidence()"]
+    for _ in range(count):
+        step = draw.randint(1, 9)
+        query = " ".join(draw.sample(words, 3))
+        value = draw.choice(
+            [f'"{query}"', "question", f"context.{draw.choice(fields)}", f"s1.{fields[0]}"]
+        )
+        name = draw.choice(["query", "product_id", "order_id"])
+        lines.append(f"Question: where is the {query}?\nPlan:\ns{step} = {draw.choice(tools)}(")
+        lines.append(f"s{step} = {draw.choice(tools)}({name}={value}, query=question)\n")
+    return lines
+
+
+def _parts(
+    seed: int, hidden: int, layers: int, vocab: int, config: dict[str, Any]
+) -> tuple[Any, Any]:
+    import torch
+
+    transformers: Any = import_module("transformers")
+    tokenizer = byte_level_tokenizer(vocab)
+    settings = {
+        "vocab_size": vocab,
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 2 * hidden,
+        "max_position_embeddings": 4096,
+        "sliding_window": None,
+        "attn_implementation": "sdpa",
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    # Whoever draws numbers beside this keeps their own.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = transformers.MistralForCausalLM(
+            transformers.MistralConfig(**{**settings, **config})
+        )
+    return network.eval(), tokenizer
