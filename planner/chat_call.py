@@ -36,10 +36,14 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
 
     own = getattr(type(model), "_agenerate", None)
     if own in (BaseChatModel._agenerate, SimpleChatModel._agenerate):
-        work: Any = asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
+        work: Any = _in_thread(model, messages)
     else:
         work = asyncio.ensure_future(_awaited(model, messages))
     return await await_within(work, seconds)
+
+
+def _in_thread(model: BaseChatModel, messages: Sequence[BaseMessage]) -> asyncio.Future[Any]:
+    return asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
 
 
 async def _awaited(model: BaseChatModel, messages: Sequence[BaseMessage]) -> Any:
@@ -48,3 +52,9 @@ async def _awaited(model: BaseChatModel, messages: Sequence[BaseMessage]) -> Any
     except SystemExit as error:
         # A task that ends by it would end the event loop.
         raise RuntimeError("The model raised SystemExit.") from error
+    except RuntimeError as error:
+        if str(error) != "Event loop is closed":
+            raise
+        # A client that all models of an address share has kept a connection of an event loop that
+        # ended, by an earlier asyncio.run; its blocking twin has none.
+        return await _in_thread(model, messages)

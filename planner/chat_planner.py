@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import PlanError, told
+from casewright.errors import PlanError
 from casewright.planner.chat_call import aask, ask
+from casewright.planner.chat_failure import failure, place
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
-from casewright.planner.plan_cases import similar_plans
+from casewright.planner.plan_cases import EXAMPLES, similar_plans
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.planner.validate import violations
@@ -60,7 +61,7 @@ class ChatPlanner:
         *,
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
-        examples: int = 4,
+        examples: int = EXAMPLES,
         seconds: float = 30.0,
     ) -> None:
         self._model = model
@@ -103,7 +104,7 @@ class ChatPlanner:
 
         started = time.perf_counter()
         found = []
-        if self._plan_cases is not None and self._examples:
+        if self._plan_cases is not None:
             found = similar_plans(self._plan_cases, request, self._examples)
         prompt: Prompt = render_prompt(request, found)
         messages: list[BaseMessage] = [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
@@ -146,8 +147,8 @@ class ChatPlanner:
         # Before the deadline, a timeout is one of the model's own, of its connection for example.
         late = time.perf_counter() - run.started >= self._seconds
         if late and isinstance(error, TimeoutError):
-            return f"The model gave no plan within {self._seconds:g} s."
-        return f"The model failed: {told(error)}"
+            return f"The model{place(self._model)} gave no plan within {self._seconds:g} s."
+        return failure(self._model, error)
 
     def _result(self, run: _Run, plan: Plan) -> PlanResult:
         spent = (time.perf_counter() - run.started) * 1000

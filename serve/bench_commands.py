@@ -41,6 +41,43 @@ def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> No
     measure_frozen(domain).show(as_json=as_json, plot=None)
 
 
+@bench.command("chat")
+def bench_chat(
+    domain: DomainName = "shopping",
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="An OpenAI-compatible server's API, for example http://localhost:8000/v1; by "
+            "default one is started here, with a small random model that cannot plan.",
+            metavar="URL",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="With --url, what it calls its model.", metavar="NAME")
+    ] = None,
+    queries: Annotated[int, typer.Option(min=1, help="Queries to plan for.")] = 20,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="At most so many tokens an answer; by default the server's own limit, and 64 for "
+            "the random model.",
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Deadline of a plan.")] = 30.0,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan by a chat model over HTTP, beside the case planner: calls, tokens, time, what came.
+
+    A server that needs a key reads it from OPENAI_API_KEY.
+    """
+    from casewright.bench.chat.measure import measure_chat
+
+    report = measure_chat(domain, queries, url=url, model=model, tokens=tokens, seconds=seconds)
+    report.show(as_json=as_json, plot=plot)
+
+
 @bench.command("executor")
 def bench_executor(
     dags: Annotated[int, typer.Option(min=1, help="Random plans.")] = 200,

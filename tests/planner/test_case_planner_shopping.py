@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.errors import InputError
-from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord, Reader
+from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord
+from tests.support.readers import UnexportedReader
 
 QUERIES = find_domain("shopping").queries()
 WORDS = sorted({word for query in QUERIES for word in query.query.split()})
@@ -31,20 +32,20 @@ def test_the_planner_gives_a_valid_plan_for_every_query(
     planner = CasePlanner(shopping.plan_cases)
     right = 0
     started = time.process_time()
-    for query in shopping_queries[::8]:
+    some = shopping_queries[::24]
+    for query in some:
         request = query.record.request(shopping.toolbox)
         result = planner.plan(request)
         request.validate(result.plan)
         right += result.plan.tools == query.plan.tools
-    asked = len(shopping_queries[::8])
-    assert right > 0.5 * asked
-    assert (time.process_time() - started) / asked < 0.2
+    assert right > 0.5 * len(some)
+    assert (time.process_time() - started) / len(some) < 0.2
 
 
 def test_the_shipped_reader_plans_for_queries_that_it_never_saw(shopping: OpenDomain) -> None:
     shop = find_domain("shopping")
     assert shop.reader is not None
-    planner = CasePlanner(None, Reader(shop.reader))
+    planner = CasePlanner(None, UnexportedReader(shop.reader))
     kept = shop.measuring_queries()
     right = 0
     for query in kept:
@@ -90,7 +91,7 @@ def test_a_plan_never_reaches_for_an_identifier_that_is_not_there(
     shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
 ) -> None:
     planner = CasePlanner(shopping.plan_cases)
-    on_page = [q for q in shopping_queries if "context." in str(q.plan)][:40]
+    on_page = [q for q in shopping_queries if "context." in str(q.plan)][:20]
     assert on_page
     for query in on_page:
         request = QueryRecord(query=query.query).request(shopping.toolbox)

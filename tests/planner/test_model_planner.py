@@ -1,4 +1,4 @@
-"""A planner with a local model: valid plans, and a fallback plan with a reason where it has none."""
+"""A planner with a local model: valid plans, or a fallback plan with the reason."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MODELS, TOOLBOXES, QUESTIONS = 5, 50, 40
 
 
 def model(seed: int) -> LanguageModel:
-    """Return a random Mistral whose logits are far apart, so that it does not only repeat itself."""
+    """Return a random Mistral whose logits are far apart: it does not only repeat itself."""
     return tiny_mistral(seed, initializer_range=0.3)
 
 

@@ -1,0 +1,1 @@
+"""Planning by a chat model over HTTP, measured."""

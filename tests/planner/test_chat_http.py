@@ -1,0 +1,195 @@
+"""The chat planner with the client that users have, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.planner import CasePlanner, ChatPlanner, PlanRequest, PlanResult, chat_model
+from tests.planner.helpers import SHOP
+from tests.support.chat_server import Answer, ChatServer, Heard, chat_server, nobody_there
+
+REQUEST = PlanRequest("do you sell wool socks", SHOP)
+#: The case planner's, and one that only the server would write.
+GOOD, OWN = 's1 = find(query="wool socks")', 's1 = find(query="socks")'
+BAD = 's1 = fact(item_id="p1", query=question)'
+VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_ADMIN_KEY")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what a developer may have set, and past any proxy."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with chat_server(OWN) as running:
+        yield running
+
+
+@pytest.fixture(params=["sync", "async"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def ask(planner: ChatPlanner, way: str = "sync") -> PlanResult:
+    result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
+    REQUEST.validate(result.plan)
+    return result
+
+
+def client(url: str, **settings: Any) -> Any:
+    return chat_model("openai:tiny", base_url=url, **settings)
+
+
+def test_a_plan_comes_with_the_tokens_that_the_server_counted(server: ChatServer, way: str) -> None:
+    result = ask(ChatPlanner(client(server.url)), way)
+    assert (str(result.plan), result.planner, result.fallback) == (OWN, "chat:tiny", "")
+    assert (result.attempts, result.tokens) == (1, {"input": 100, "output": 7})
+    (heard,) = server.heard
+    assert (heard.body["model"], heard.body["temperature"]) == ("tiny", 0)
+    assert [message["role"] for message in heard.body["messages"]] == ["system", "user"]
+    assert heard.body["messages"][1]["content"].endswith(f"Question: {REQUEST.question}\nPlan:")
+
+
+def test_an_invalid_plan_is_sent_back_with_its_errors(way: str) -> None:
+    with chat_server(BAD, OWN) as server:
+        result = ask(ChatPlanner(client(server.url)), way)
+    assert (str(result.plan), result.attempts) == (OWN, 2)
+    assert result.tokens == {"input": 200, "output": 14}
+    assert len(server.heard) == 2
+    *_, said, complaint = server.heard[1].body["messages"]
+    assert (said["role"], said["content"]) == ("assistant", BAD)
+    assert 'item_id may not be the text "p1"' in complaint["content"]
+
+
+def refused(status: int, reason: str) -> Answer:
+    return lambda heard: heard.send(status, f'{{"error": {{"message": "{reason}"}}}}')
+
+
+def cut_short(heard: Heard) -> None:
+    heard.begin(200, length=1000)
+    heard.write('{"id":')
+    heard.hang_up()
+
+
+def nonsense_stream(heard: Heard) -> None:
+    heard.send(200, "data: {no\n\ndata: [DONE]\n\n", "text/event-stream")
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (refused(404, "The model tiny does not exist."), "The model tiny does not exist."),
+        (refused(401, "Incorrect API key"), "401 - Incorrect API key"),
+        (refused(429, "Slow down."), "Slow down."),
+        (lambda heard: heard.send(500, "Internal Server Error", "text/plain"), "500"),
+        (lambda heard: heard.hang_up(), "Server disconnected without sending a response"),
+        (cut_short, "received 6 bytes, expected 1000"),
+        (nonsense_stream, "data: {no"),
+        (lambda heard: heard.send(200, "<html>Welcome</html>", "text/html"), "Welcome"),
+        (lambda heard: heard.send(200, "{no"), "JSONDecodeError"),
+        (lambda heard: heard.send(200, "{}"), "'choices'"),
+    ],
+    ids=["404", "401", "429", "500", "hangs up", "cut", "stream", "page", "no JSON", "empty"],
+)
+def test_a_server_that_fails_is_named_with_the_cause(
+    server: ChatServer, shop_planner: CasePlanner, answer: Answer, cause: str
+) -> None:
+    server.answer = answer
+    result = ask(ChatPlanner(client(server.url, max_retries=0), fallback=shop_planner))
+    assert (str(result.plan), result.planner) == (GOOD, "case")
+    assert result.fallback.startswith(f"chat:tiny: The model at {server.url} failed: ")
+    assert cause in result.fallback
+
+
+@pytest.mark.parametrize("answer", [None, ""], ids=["null", "empty"])
+def test_an_answer_without_text_is_no_plan(server: ChatServer, answer: str | None) -> None:
+    server.answer = lambda heard: heard.say(answer)
+    result = ask(ChatPlanner(client(server.url)))
+    assert "The model's plan was invalid: plan: The plan has no step." in result.fallback
+    assert len(server.heard) == 2
+
+
+def test_a_server_that_is_not_there_is_named_with_the_cause(way: str) -> None:
+    url = nobody_there()
+    result = ask(ChatPlanner(client(url, max_retries=0)), way)
+    assert f"The model at {url} failed: " in result.fallback
+    assert "ConnectError: " in result.fallback
+
+
+def silent(heard: Heard) -> None:
+    heard.released.wait(30)
+
+
+def dripping(heard: Heard) -> None:
+    heard.begin(200)
+    while not heard.released.wait(0.05):
+        heard.write(" ")
+
+
+def busy(heard: Heard) -> None:
+    heard.send(503, "{}")
+
+
+@pytest.mark.parametrize("answer", [silent, dripping, busy])
+def test_neither_a_slow_server_nor_the_clients_retries_outlast_the_deadline(
+    server: ChatServer, shop_planner: CasePlanner, answer: Answer, way: str
+) -> None:
+    server.answer = answer
+    # Its retries of what is busy would take seconds.
+    planner = ChatPlanner(client(server.url, max_retries=9), fallback=shop_planner, seconds=0.4)
+    started = time.perf_counter()
+    result = ask(planner, way)
+    assert time.perf_counter() - started < 4
+    assert str(result.plan) == GOOD
+    assert f"The model at {server.url} gave no plan within 0.4 s." in result.fallback
+
+
+def test_one_client_serves_one_event_loop_after_the_other(server: ChatServer) -> None:
+    # Models of one address share the connections of langchain-openai's client, across loops too.
+    for _ in range(3):
+        result = ask(ChatPlanner(client(server.url)), "async")
+        assert (str(result.plan), result.fallback) == (OWN, "")
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
+def test_a_server_of_ones_own_needs_an_address_and_no_key(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, server.url)
+    assert str(ask(ChatPlanner(chat_model("openai:tiny"))).plan) == OWN
+    monkeypatch.setenv("OPENAI_API_KEY", "mine")
+    assert str(ask(ChatPlanner(chat_model("openai:tiny"))).plan) == OWN
+    assert str(ask(ChatPlanner(chat_model("openai:tiny", api_key="given"))).plan) == OWN
+    assert [heard.key for heard in server.heard] == ["none", "mine", "given"]
+
+
+def test_without_an_address_a_key_is_asked_for() -> None:
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        chat_model("openai:tiny")
+
+
+@pytest.mark.parametrize("address", ["localhost:8000/v1", "http://", "somewhere"])
+def test_an_address_that_is_no_url_is_named_with_the_variable_that_holds_it(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with pytest.raises(InputError, match="OPENAI_BASE_URL") as error:
+        chat_model("openai:tiny")
+    assert repr(address) in str(error.value)
+    assert "http://localhost:8000/v1" in str(error.value)
+
+
+def test_other_providers_are_not_told_of_openais_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
+    with pytest.raises(ImportError, match="cohere"):
+        chat_model("cohere:command-r")

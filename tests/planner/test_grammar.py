@@ -1,0 +1,258 @@
+"""What the grammar of plans lets through, rule by rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from casewright.domains import OpenDomain
+from casewright.errors import InputError
+from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
+from casewright.planner.grammar import PlanGrammar
+from casewright.tools import Toolbox, ToolSpec
+from tests.planner.grammar_walk import admits, grammar, request_for, starts, tokenizer
+from tests.planner.helpers import parameter
+from tests.planner.toolbox import BOX, CONTEXT
+
+FIND = ToolSpec("find", "", (parameter("q", "question"),), ("item_id", "title"))
+READ = ToolSpec("read", "", (parameter("item_id", "step"),), ("evidence",))
+BARE = ToolSpec("bare", "", (), ())
+
+
+def with_values(*sources: str, **more: Any) -> PlanRequest:
+    """Return a request with one tool ``use``, and its context."""
+    return request_for(ToolSpec("use", "", (parameter("x", *sources, **more),)), context=CONTEXT)
+
+
+def test_the_plans_of_the_shop_can_be_written(
+    shopping: OpenDomain, shopping_queries: list[AnnotatedQuery]
+) -> None:
+    for query in shopping_queries[::10]:
+        request = query.record.request(shopping.toolbox)
+        assert admits(request, str(query.plan)), query.record.id
+
+
+def test_there_is_always_a_plan_without_evidence() -> None:
+    assert admits(request_for(), "s1 = no_evidence()")
+    assert admits(PlanRequest("a b", BOX), "s1 = no_evidence()")
+    assert admits(request_for(FIND), "s1 = find(q=question)\ns2 = no_evidence()")
+
+
+@pytest.mark.parametrize("plan", ["s1 = seek()", "s1 = fin()", "s1 = read_()", "s1 = Find()"])
+def test_only_tools_of_the_request_can_be_called(plan: str) -> None:
+    assert not starts(request_for(FIND, READ), plan[:-1])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "",
+        "s1 = find(q=question)\n",
+        "s1 = find(q=question)\n\ns2 = no_evidence()",
+        "s1 = find(q=question)\ns3 = no_evidence()",
+        "s2 = find(q=question)",
+        "s1=find(q=question)",
+        "s1 = find( q=question)",
+        "s1 = find(q=question) ",
+        "s1 = find(q=question",
+        "s1 = find(q=question))",
+    ],
+)
+def test_only_the_one_text_form_of_a_plan_is_written(plan: str) -> None:
+    assert not admits(request_for(FIND), plan)
+
+
+def test_a_reference_can_name_only_fields_of_the_tool_at_that_step() -> None:
+    request = request_for(FIND, READ, BARE)
+    steps = "s1 = bare()\ns2 = find(q=question)\ns3 = find(q=question)\ns4 = "
+    for reference in ("s2.item_id", "s3.title", "s3[1].item_id", "s2[9].title"):
+        assert admits(request, f"{steps}read(item_id={reference})"), reference
+    for reference in (
+        *("s1.evidence", "s1.item_id", "s2.evidence", "s4.evidence", "s5.item_id", "s0.item_id"),
+        *("s2.item", "s2.title_", "s2[0].title", "s2[10].title", "s2[01].title", "s12.title"),
+    ):
+        assert not admits(request, f"{steps}read(item_id={reference})"), reference
+
+
+def test_a_reference_knows_the_steps_of_its_own_plan() -> None:
+    request = request_for(FIND, READ)
+    plan = "s1 = find(q=question)\ns2 = read(item_id=s1.item_id)\ns3 = read(item_id=s{}.{})"
+    assert admits(request, plan.format(2, "evidence"))
+    assert admits(request, plan.format(1, "title"))
+    assert not admits(request, plan.format(2, "title"))
+    assert not admits(request, plan.format(1, "evidence"))
+
+
+def test_a_tool_that_nothing_can_be_given_to_is_not_offered() -> None:
+    request = request_for(FIND, READ, BARE)
+    assert not starts(request, "s1 = r")
+    assert not starts(request, "s1 = bare()\ns2 = r")
+    assert starts(request, "s1 = find(q=question)\ns2 = r")
+    assert not starts(request_for(READ), "s1 = r")
+    page = ToolSpec("page", "", (parameter("x", "context", kind="number"),))
+    assert not starts(request_for(page, context={"x": "text", "none": None}), "s1 = p")
+    assert admits(request_for(page, context={"x": 3}), "s1 = page(x=context.x)")
+    words = ToolSpec("words", "", (parameter("x", "span"),))
+    assert not starts(request_for(words, question="?!"), "s1 = w")
+
+
+def test_a_required_argument_of_another_kind_of_value_makes_a_tool_impossible() -> None:
+    assert not starts(with_values("literal", kind="integer"), "s1 = u")
+    assert not starts(with_values(choices=("a",), kind="boolean"), "s1 = u")
+    assert not starts(with_values(choices=("\ud800",)), "s1 = u")
+
+
+def test_arguments_come_in_their_order_and_only_optional_ones_are_left_out() -> None:
+    names = ("a", "b", "c", "d")
+    request = request_for(
+        FIND,
+        ToolSpec("some", "", tuple(parameter(n, "question", required=n in "bd") for n in names)),
+        ToolSpec("none", "", tuple(parameter(n, "question", required=False) for n in names[:3])),
+        ToolSpec("late", "", tuple(parameter(n, "step", required=False) for n in names[:2])),
+        ToolSpec("both", "", (parameter("a", "step", required=False), parameter("b", "question"))),
+    )
+    given = {"a": "a=question", "b": "b=question", "c": "c=question", "d": "d=question"}
+    for wanted, tool in (
+        *((("bd", "some"), ("abd", "some"), ("bcd", "some"), ("abcd", "some"))),
+        *((("", "none"), ("a", "none"), ("b", "none"), ("c", "none"), ("ac", "none"))),
+        *((("bc", "none"), ("abc", "none"), ("", "late"), ("b", "both"))),
+    ):
+        call = f"{tool}({', '.join(given[name] for name in wanted)})"
+        assert admits(request, f"s1 = {call}"), call
+    for call in (
+        *("some()", "some(b=question)", "some(d=question, b=question)", "none(, a=question)"),
+        *("none(b=question, a=question)", "none(a=question, a=question)", "none(a=question, )"),
+        *("some(b=question, d=question, e=question)", "late(a=s1.title)", "both(a=s1.title, "),
+    ):
+        assert not starts(request, f"s1 = {call}"), call
+    first = "s1 = find(q=question)\ns2 = "
+    for call in ("late(a=s1.title, b=s1[2].title)", "late(b=s1.title)", "late()"):
+        assert admits(request, first + call), call
+    assert admits(request, f"{first}both(a=s1.item_id, b=question)")
+
+
+@pytest.mark.parametrize("tool", BOX.names)
+def test_values_come_from_admitted_sources_of_a_fitting_kind_alone(tool: str) -> None:
+    values = [
+        *('"wool socks"', '"boots"', '"celsius"', "question", "true", "false", "12", "1.5"),
+        *("context.page", "context.n", "context.ratio", "context.on", "context.tags"),
+        *("context.none", "context.gone", "s1.item_id", "s1[1].title", "s1.evidence"),
+        *('["wool socks"]', '["boots", 1, true]', "[question, context.n]", "[s1.title]"),
+        *('["celsius", "kelvin"]', "[[1]]", "null"),
+    ]
+    request = PlanRequest("Do you sell red wool socks?", BOX, CONTEXT)
+    for value in values:
+        plan = f"s1 = give()\ns2 = {tool}(x={value})"
+        try:
+            request.validate(parse_plan(plan))
+            valid = True
+        except ValueError:
+            valid = False
+        assert admits(request, plan) == valid, plan
+
+
+def test_a_text_is_never_empty_nor_longer_than_its_bound() -> None:
+    request = with_values("literal")
+    assert not starts(request, 's1 = use(x=""')
+    assert admits(request, f's1 = use(x="{"x" * 120}")')
+    assert not starts(request, f's1 = use(x="{"x" * 121}')
+    assert admits(request, f's1 = use(x="{"é😀" * 60}")')
+
+
+def test_a_text_has_one_form() -> None:
+    request = with_values("literal")
+    assert admits(request, r's1 = use(x="\"a\\b\nc\td")')
+    for text in (r"\u0041", r"\/", r"\u00e9", "a\tb", "a\nb", r"\r", "\x00", r"\x41", " a", "\\"):
+        assert not admits(request, f's1 = use(x="{text}")'), text
+
+
+@pytest.mark.parametrize("number", ["0", "7", "-12", "1.5", "-0.25", "3.0", "0.0001", "9" * 15])
+def test_a_number_has_the_form_that_python_writes(number: str) -> None:
+    plan = f"s1 = use(x={number})"
+    assert admits(with_values("number", kind="number"), plan)
+    assert admits(with_values("number", kind="integer"), plan) == ("." not in number)
+    assert str(parse_plan(plan)) == plan
+
+
+@pytest.mark.parametrize("number", ["01", "-0", "1.50", "1.", ".5", "1e5", "+1", "0x1", "1" * 16])
+def test_a_number_of_another_form_is_not_written(number: str) -> None:
+    assert not admits(with_values("number"), f"s1 = use(x={number})")
+
+
+def test_a_list_has_one_to_eight_items() -> None:
+    request = with_values("number", kind="array")
+    assert not starts(request, "s1 = use(x=[]")
+    assert admits(request, f"s1 = use(x=[{', '.join('12345678')}])")
+    assert not starts(request, f"s1 = use(x=[{', '.join('12345678')},")
+    assert not starts(request, "s1 = use(x=1")
+
+
+def test_the_number_of_steps_is_the_requests() -> None:
+    steps = [f"s{number} = bare()" for number in range(1, 67)]
+    for most in (1, 2, 12, 64, 500):
+        request = request_for(BARE, max_steps=most)
+        limit = min(most, 64)
+        assert admits(request, "\n".join(steps[:limit]))
+        assert not starts(request, "\n".join(steps[: limit + 1]))
+
+
+@pytest.mark.parametrize(("classes", "steps"), [(5, 12), (31, 12), (32, 11), (63, 11), (64, 10)])
+def test_many_sets_of_result_fields_lower_the_number_of_steps_and_no_check(
+    classes: int, steps: int
+) -> None:
+    makes = [ToolSpec(f"t{n}", "", (), (f"f{n}", "all")) for n in range(classes)]
+    uses = ToolSpec("use", "", (parameter("x", "step", required=False),), (*makes[0].results,))
+    request = request_for(*makes, uses)
+    lines = [f"s{number} = t{(number * 7) % classes}()" for number in range(1, steps)]
+    plan = "\n".join([*lines, f"s{steps} = use(x=s{steps - 1}."])
+    own = f"f{(steps - 1) * 7 % classes}"
+    assert admits(request, f"{plan}{own})")
+    assert not admits(request, f"{plan}f{(steps * 7) % classes})")
+    assert not starts(request, f"{plan}{own})\ns")
+
+
+def test_a_budget_of_no_step_is_refused() -> None:
+    with pytest.raises(InputError, match="Admit one or more"):
+        grammar().plan(request_for(FIND, max_steps=0))
+
+
+def test_a_context_of_many_fields_is_bounded() -> None:
+    fields = {"n" * 65: "x", "no name": "x"} | {f"f{number}": "x" for number in range(5000)}
+    request = request_for(ToolSpec("use", "", (parameter("x", "context"),)), context=fields)
+    assert admits(request, "s1 = use(x=context.f63)")
+    assert not admits(request, "s1 = use(x=context.f64)")
+    assert not starts(request, "s1 = use(x=context.n")
+    assert len(grammar().text(request)) < 3000
+
+
+class Counting(Toolbox):
+    """Counts how often its tools are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Any:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_a_toolboxs_part_is_made_once_for_all_questions_and_fields() -> None:
+    toolbox = Counting([FIND, READ, ToolSpec("use", "", (parameter("x", "span", "context"),))])
+    own = PlanGrammar(tokenizer())
+    texts = set()
+    reads = []
+    for number in range(4):
+        toolbox.reads = 0
+        texts.add(own.text(PlanRequest(f"question {number}", toolbox, {f"field{number}": "x"})))
+        reads.append(toolbox.reads)
+    assert len(texts) == 4
+    assert reads[0] > reads[1] == reads[2] == reads[3] == 1
+
+
+def test_toolboxes_that_differ_in_a_kind_alone_have_their_own_grammars() -> None:
+    tools = [
+        ToolSpec("use", "", (parameter("x", "number", kind=kind),))
+        for kind in ("number", "integer")
+    ]
+    assert Toolbox(tools[:1]).fingerprint() == Toolbox(tools[1:]).fingerprint()
+    assert [admits(request_for(tool), "s1 = use(x=1.5)") for tool in tools] == [True, False]

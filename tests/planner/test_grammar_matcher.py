@@ -1,0 +1,199 @@
+"""One plan being written: allowed, forced and refused tokens, its end, and lines one by one."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from casewright.errors import GrammarError, InputError
+from casewright.planner import PlanRequest
+from casewright.planner.grammar import PlanGrammar, PlanMatcher
+from casewright.tools import ToolSpec
+from tests.planner.grammar_walk import (
+    admits_step,
+    drawn,
+    follows,
+    grammar,
+    request_for,
+    steered,
+    tokenizer,
+)
+from tests.planner.helpers import SHOP, parameter
+from tests.planner.toolbox import BOX, CONTEXT
+from tests.support.tiny_mistral import byte_level_tokenizer
+
+FIND = ToolSpec("find", "", (parameter("q", "literal", "question"),), ("item_id", "title"))
+READ = ToolSpec("read", "", (parameter("item_id", "step"),), ("evidence",))
+(END,) = tokenizer().eos_tokens
+
+
+def written(tokens: list[int]) -> str:
+    return tokenizer().decode_bytes(tokens).decode()
+
+
+def after(text: str, request: PlanRequest | None = None) -> PlanMatcher:
+    matcher = grammar().plan(request or request_for(FIND, READ))
+    assert follows(matcher, text)
+    return matcher
+
+
+def test_forced_tokens_are_what_must_be_written() -> None:
+    assert written(after("").forced()) == "s1 ="
+    assert written(after("s1 = f").forced()).startswith("ind(q")
+    matcher = after("s1 = find(q=question)\ns2 = read")
+    assert written(matcher.forced()).startswith("(item_id=")
+    assert not matcher.forced()
+
+
+def test_allowed_tokens_are_those_that_can_be_consumed() -> None:
+    matcher = after("s1 = ")
+    allowed = matcher.allowed().tolist()
+    assert allowed == sorted(set(allowed))
+    assert {written([token])[0] for token in allowed} == {"f", "n"}
+    for token in range(tokenizer().vocab_size):
+        if token not in allowed:
+            with pytest.raises(GrammarError, match=f"Token {token} cannot come next"):
+                matcher.consume(token)
+    assert matcher.allowed().tolist() == allowed
+    for token in allowed:
+        after("s1 = ").consume(token)
+
+
+@pytest.mark.parametrize("size", [1, 100, tokenizer().vocab_size, 5000])
+def test_a_mask_has_the_size_that_is_asked_for(size: int) -> None:
+    matcher = after("s1 = ")
+    mask = matcher.mask(size)
+    assert mask.shape == (size,)
+    assert mask.dtype == np.bool_
+    assert np.flatnonzero(mask).tolist() == [t for t in matcher.allowed().tolist() if t < size]
+
+
+def test_a_plan_may_end_after_each_line_and_nowhere_else() -> None:
+    plan = "s1 = find(q=question)\ns2 = no_evidence()"
+    for size in range(len(plan) + 1):
+        matcher = after(plan[:size])
+        assert matcher.accepting == (plan[:size].endswith(")"))
+        assert (END in matcher.allowed()) == matcher.accepting
+        assert not matcher.finished
+
+
+def test_a_plan_is_finished_where_nothing_can_follow() -> None:
+    request = request_for(FIND, max_steps=1)
+    matcher = after("s1 = find(q=question)", request)
+    assert matcher.accepting
+    assert matcher.finished
+    assert matcher.forced() == []
+    ended = after("s1 = find(q=question)")
+    ended.consume(END)
+    assert ended.finished
+
+
+def test_a_whole_plan_is_written_with_few_choices() -> None:
+    request = PlanRequest("Do you sell red wool socks?", SHOP, {"product_id": "p1"})
+    plan = "s1 = own(query=question)\ns2 = fact(item_id=s1.item_id, query=question)"
+    matcher = grammar().plan(request)
+    forced = chosen = 0
+    text = ""
+    while text != plan:
+        tokens = matcher.forced()
+        forced += len(tokens)
+        text += written(tokens)
+        assert plan.startswith(text)
+        if text != plan:
+            ways = [t for t in matcher.allowed().tolist() if t != END]
+            right = [t for t in ways if plan.startswith(written([t]), len(text))]
+            token = max(right, key=lambda t: len(written([t])))
+            matcher.consume(token)
+            chosen += 1
+            text += written([token])
+    assert forced > 2 * chosen
+
+
+def test_all_ends_of_a_model_may_end_a_plan() -> None:
+    from llguidance.hf import from_tokenizer
+
+    several = from_tokenizer(byte_level_tokenizer(), eos_token=[1, 2])
+    matcher = PlanGrammar(several).plan(request_for(max_steps=1))
+    while not matcher.accepting:
+        for token in matcher.forced() or [int(matcher.allowed()[0])][:0]:
+            assert token not in (1, 2)
+        if not matcher.accepting:
+            matcher.consume(int(matcher.allowed()[0]))
+    assert matcher.allowed().tolist() == [1, 2]
+    assert matcher.finished
+
+
+def test_the_next_step_refers_to_the_steps_that_were_made() -> None:
+    request = request_for(FIND, READ)
+    assert admits_step(request, [], "s1 = find(q=question)")
+    assert not admits_step(request, [], "s1 = read(item_id=s1.title)")
+    made = ["find", "read"]
+    for line in ("s3 = read(item_id=s1.title)", "s3 = read(item_id=s2[3].evidence)", "done"):
+        assert admits_step(request, made, line), line
+    for line in (
+        *("s3 = read(item_id=s2.title)", "s3 = read(item_id=s1.evidence)", "s2 = no_evidence()"),
+        *("s3 = read(item_id=s3.evidence)", "s3 = find(q=question)\n", "done\n", "s3 = done"),
+    ):
+        assert not admits_step(request, made, line), line
+
+
+def test_the_first_step_is_never_done_and_the_last_always() -> None:
+    request = request_for(FIND, max_steps=2)
+    assert not follows(grammar().next_step(request, []), "d")
+    assert admits_step(request, ["find"], "done")
+    over = grammar().next_step(request, ["find", "find"])
+    assert written(over.forced()) == "done"
+    assert over.finished
+
+
+def test_a_step_after_one_of_an_unknown_tool_is_refused() -> None:
+    with pytest.raises(InputError, match="calls gone, which is no tool of this request"):
+        grammar().next_step(request_for(FIND), ["find", "gone"])
+
+
+def test_a_grammar_that_cannot_be_compiled_is_an_error_of_ours() -> None:
+    with pytest.raises(GrammarError, match="use another planner"):
+        PlanMatcher(tokenizer(), "start: (")
+
+
+def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
+    from llguidance import LLTokenizer
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    # It has letters and a space, and no bracket.
+    pieces = ["</s>", *"abcdefghijklmnopqrstuvwxyz0123456789_=", "Ġ"]
+    bpe = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, []))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    bpe.add_special_tokens(["</s>"])
+    letters = LLTokenizer(bpe.to_str(), eos_token=0)
+    matcher = PlanGrammar(letters).plan(request_for(FIND))
+    with pytest.raises(GrammarError, match="every byte"):
+        drawn(matcher, 0, writes=letters)
+
+
+def test_one_grammar_serves_several_threads() -> None:
+    shared = PlanGrammar(tokenizer(), toolboxes=2)
+    requests = [
+        PlanRequest(f"Do you sell {word}?", box, CONTEXT, max_steps=3)
+        for word in ("socks", "tents")
+        for box in (BOX, SHOP, BOX.without("give"))
+    ]
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            texts = list(pool.map(shared.text, requests * 10))
+    finally:
+        sys.setswitchinterval(switching)
+    assert texts == [grammar().text(request) for request in requests] * 10
+
+
+def test_a_plan_that_is_drawn_can_be_written_with_what_is_forced() -> None:
+    request = PlanRequest('Do you sell "red" socks?', BOX, CONTEXT)
+    for seed in range(20):
+        plan = drawn(grammar().plan(request), seed, on=0.8)
+        assert steered(grammar().plan(request), plan)

@@ -1,0 +1,69 @@
+"""Any request: what can be written is valid, and what is valid can be written."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from casewright.planner import PlanRequest, parse_plan
+from tests.planner.grammar_strategies import REQUESTS, valid_plans
+from tests.planner.grammar_walk import admits, admits_step, drawn, grammar
+
+SETTINGS = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.data_too_large]
+)
+
+
+def test_whatever_is_written_is_a_valid_plan_in_its_one_form() -> None:
+    called: Counter[bool] = Counter()
+
+    @SETTINGS
+    @given(REQUESTS, st.integers(0, 2**32))
+    def run(request: PlanRequest, seed: int) -> None:
+        text = drawn(grammar().plan(request), seed, on=0.8)
+        plan = parse_plan(text)
+        request.validate(plan)
+        assert str(plan) == text
+        called.update(bool(step.arguments) for step in plan.steps)
+
+    run()
+    # The property would say nothing if hardly a tool were called.
+    assert called[True] >= 50
+
+
+def test_a_valid_plan_within_the_bounds_can_be_written() -> None:
+    called: Counter[bool] = Counter()
+
+    @SETTINGS
+    @given(REQUESTS, st.data())
+    def run(request: PlanRequest, data: st.DataObject) -> None:
+        plan = data.draw(valid_plans(request))
+        assert admits(request, str(plan))
+        called.update(bool(step.arguments) for step in plan.steps)
+
+    run()
+    assert called[True] >= 50
+
+
+@settings(max_examples=60, deadline=None)
+@given(REQUESTS, st.integers(0, 2**32), st.data())
+def test_a_step_is_what_a_plan_has_after_the_steps_before_it(
+    request: PlanRequest, seed: int, data: st.DataObject
+) -> None:
+    lines: list[str] = []
+    tools: list[str] = []
+    while True:
+        line = drawn(grammar().next_step(request, tools), seed + len(lines))
+        if line == "done":
+            break
+        lines.append(line)
+        plan = parse_plan("\n".join(lines))
+        tools = list(plan.tools)
+        request.validate(plan)
+        assert str(plan) == "\n".join(lines)
+    assert 1 <= len(lines) <= request.max_steps
+    plan = data.draw(valid_plans(request))
+    for number, line in enumerate(str(plan).split("\n")):
+        assert admits_step(request, plan.tools[:number], line)

@@ -1,0 +1,147 @@
+"""What a model may write where a span is admitted: words of the question, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+import regex
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from casewright.planner import PlanRequest, is_span, parse_plan
+from casewright.tools import ToolSpec
+from tests.planner.grammar_strategies import HOSTILE, QUESTIONS, usable
+from tests.planner.grammar_walk import admits, drawn, follows, grammar, request_for, starts
+from tests.planner.helpers import parameter
+
+WORDS = ToolSpec("words", "", (parameter("x", "span", kind="string"),))
+QUESTION = 'Do you  sell Wool-Blend socks (size 42), or the "Barber\'s\\Pride" trimmer?'
+
+
+def asking(question: str) -> PlanRequest:
+    return request_for(WORDS, question=question)
+
+
+def may_be(span: str, question: str = QUESTION) -> bool:
+    text = json.dumps(span, ensure_ascii=False)
+    return admits(asking(question), f"s1 = words(x={text})")
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        *("Do", "you sell", "Wool-Blend socks", "Blend", "size 42", "42), or", "the", "s"),
+        *('the "Barber', "Barber's\\Pride", 'Pride" trimmer', "trimmer", "socks (size 42), or the"),
+    ],
+)
+def test_a_span_is_adjacent_words_of_the_question(span: str) -> None:
+    assert is_span(span, QUESTION)
+    assert may_be(span)
+
+
+def test_a_span_is_never_empty() -> None:
+    assert not starts(asking(QUESTION), 's1 = words(x=""')
+    assert not may_be(" ")
+
+
+@pytest.mark.parametrize("span", ["ock", "socks (siz", "ell", "arber", "4", "Woo", "lend socks"])
+def test_a_span_is_never_half_a_word(span: str) -> None:
+    assert not may_be(span)
+
+
+@pytest.mark.parametrize(
+    "span", ["socks (", "(size 42", "trimmer?", "-Blend", '"Barber', "\\", ","]
+)
+def test_a_span_has_no_punctuation_at_its_ends(span: str) -> None:
+    assert not may_be(span)
+
+
+@pytest.mark.parametrize(
+    "span", ["Do sell", "you Wool", "socks you", "trimmer Do", "boots", "you sell "]
+)
+def test_a_span_is_of_words_that_stand_together(span: str) -> None:
+    assert not may_be(span)
+
+
+def test_a_span_is_escaped_as_json_writes_it() -> None:
+    request = asking('say "a\\b" and\tc\u2028d')
+    assert admits(request, r's1 = words(x="say \"a\\b\" and c d")')
+    for text in (r'"say "', r'"say \"a\b', r'"say \"a\\\\b', r'"and\tc"', r'"say \u0022a'):
+        assert not starts(request, f"s1 = words(x={text}"), text
+
+
+def test_a_span_has_the_questions_own_case() -> None:
+    assert may_be("Wool")
+    assert not may_be("wool")
+
+
+def test_a_word_keeps_its_marks() -> None:
+    question = "a cafe\u0301 table क्या हिन्दी किताबें"
+    assert may_be("cafe\u0301", question)
+    assert may_be("हिन्दी किताबें", question)
+    assert not may_be("cafe", question)
+    assert not may_be("हिन", question)
+
+
+def test_a_mark_without_a_letter_ends_no_span_and_none_goes_across_it() -> None:
+    question = "a.\u0300b\u0300 c"
+    assert may_be("b\u0300 c", question)
+    for span in ("a.\u0300", "a.\u0300b", "a.\u0300b\u0300", "\u0300b\u0300", "a."):
+        assert not may_be(span, question)
+
+
+@pytest.mark.parametrize(
+    "question", ["ŉa ǰb", "İstanbul İ", "ﬁne ΐ ΰ", "ᾳ \u0345 ᾳ", "Straße ẞ", "ΣΟΦΟΣ σοφος"]
+)
+def test_letters_whose_case_folding_is_longer_do_not_move_a_span(question: str) -> None:
+    for word in question.split():
+        assert may_be(word, question) == is_span(word, question)
+    for seed in range(8):
+        request = asking(question)
+        request.validate(parse_plan(drawn(grammar().plan(request), seed, on=0.8)))
+
+
+def test_a_long_question_is_read_up_to_a_bound_and_never_to_half_a_word() -> None:
+    question = "first " + "word " * 397 + "lastword " * 10
+    request = asking(question)
+    assert admits(request, 's1 = words(x="first word")')
+    assert not starts(request, 's1 = words(x="last')
+    assert not starts(request, f's1 = words(x="{"first " + "word " * 23}wor')
+    assert starts(asking("x" * 8000), "s1 = no")
+    assert not starts(asking("x" * 8000), "s1 = w")
+
+
+def test_the_time_of_a_long_question_is_bounded() -> None:
+    request = asking("a b, " * 1600)
+    grammar().plan(request)
+    started = time.thread_time()
+    grammar().plan(request)
+    assert time.thread_time() - started < 0.2
+
+
+@settings(max_examples=60, deadline=None)
+@given(QUESTIONS | st.text(HOSTILE, min_size=1, max_size=12).filter(usable), st.integers(0, 99))
+@example("\u0301a b\u0301", 0)
+@example("a.\u0300b\u0300 c", 1)
+@example("ᾳ\u0345 \u0345ᾳ", 2)
+def test_the_spans_that_can_be_written_are_the_spans_of_the_question(
+    question: str, seed: int
+) -> None:
+    request = asking(question)
+    if follows(grammar().plan(request), "s1 = w"):
+        plan = drawn(grammar().plan(request), seed, on=0.3)
+        request.validate(parse_plan(plan))
+        assert str(parse_plan(plan)) == plan
+    plain = " ".join(question.split())
+    places = range(len(plain))
+    runs = [plain[start : end + 1] for start in places for end in places[start:]]
+    draw = random.Random(seed)
+    spans = [run for run in runs if run == run.strip() and is_span(run, question)]
+    for run in draw.sample(runs, min(3, len(runs))):
+        assert run in spans or not may_be(run, question)
+    if not regex.search(r"(?<![\w\p{M}])\p{M}", plain):
+        for span in draw.sample(spans, min(3, len(spans))):
+            assert may_be(span, question)
