@@ -1,0 +1,63 @@
+"""The command line with a local language model as its planner."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from casewright.planner import parse_plan
+from tests.serve.helpers import built_home, one_line_error, result, run
+from tests.support.tiny_mistral import save_tiny
+
+#: What is wrong with the model that is asked for, and what the error must say.
+UNUSABLE: dict[str, tuple[list[str], str]] = {
+    "no folder": (["--planner", "local:./nowhere"], "no folder './nowhere'"),
+    "no name": (["--planner", "local:"], "names no model"),
+    "a folder that is no model": (["--planner", "local:."], "config.json"),
+    "a device for the case planner": (["--device", "cpu"], "no local model"),
+    "examples for the case planner": (["--examples", "2"], "has no prompt"),
+    "an adapter for a chat model": (["--planner", "a:b", "--adapter", "x"], "no local model"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # The shop's prompt with its examples is some 3,000 tokens of so small a vocabulary.
+    return save_tiny(
+        tmp_path_factory.mktemp("model"), initializer_range=0.3, max_position_embeddings=8192
+    )
+
+
+def test_plan_and_ask_take_a_local_model_and_say_so(folder: Path) -> None:
+    question = "Where is my tablet?"
+    chosen = ["--planner", f"local:{folder}", "--device", "cpu", "--dtype", "float32"]
+    planned = result(run(built_home(), "plan", question, *chosen, "--examples", "1", "--json"))
+    assert planned["planner"].startswith("model:")
+    assert planned["fallback"] is None
+    assert parse_plan(planned["plan"]).tools
+    answered = result(run(built_home(), "ask", question, *chosen, "--examples", "1", "--json"))
+    assert answered["plan"] == planned["plan"]
+    assert answered["planner"] == planned["planner"]
+
+
+def test_a_file_of_queries_is_planned_for_in_batches_in_order(folder: Path, tmp_path: Path) -> None:
+    lines = [json.dumps({"id": n, "query": f"Is number {n} waterproof?"}) for n in range(10)]
+    source = tmp_path / "queries.jsonl"
+    source.write_text("\n".join([*lines[:5], '{"id": "bad"}', *lines[5:]]), encoding="utf-8")
+    chosen = ["--planner", f"local:{folder}", "--examples", "0"]
+    done = run(built_home(), "plan", "--input", source, *chosen)
+    assert done.returncode == 2
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [0, 1, 2, 3, 4, "bad", 5, 6, 7, 8, 9]
+    for answer in answers:
+        assert (answer["error"] is not None) == (answer["id"] == "bad")
+        assert answer["id"] == "bad" or parse_plan(answer["plan"])
+        assert answer["planner"].startswith("model:")
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_a_model_that_cannot_be_used_is_one_line_and_exit_code_2(what: str, tmp_path: Path) -> None:
+    arguments, said = UNUSABLE[what]
+    assert said in one_line_error(run(tmp_path, "plan", "hello", *arguments))
