@@ -7,7 +7,7 @@ import regex as re
 #: Combining marks belong to the letter before them, which the standard library's ``\w`` does not
 #: know.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
-_RUNS = re.compile(_RUN)
+RUNS = re.compile(_RUN)
 #: A word, with what holds it together: apostrophes, hyphens, dots and slashes inside.
 WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
 
@@ -23,6 +23,6 @@ def is_span(text: str, question: str) -> bool:
     Case and the amount of space do not count; the ends must be word characters.
     """
     span, whole = normalized(text), normalized(question)
-    runs = [run.span() for run in _RUNS.finditer(whole)]
+    runs = [run.span() for run in RUNS.finditer(whole)]
     ends = {end for _, end in runs}
     return any(start + len(span) in ends and whole.startswith(span, start) for start, _ in runs)

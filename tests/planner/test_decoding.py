@@ -36,10 +36,7 @@ def mistral() -> LanguageModel:
 
 def requests(count: int = len(QUESTIONS)) -> list[PlanRequest]:
     context = {"item_id": "P1"}
-    return [
-        PlanRequest(question, SHOP, context, max_steps=STEPS)
-        for question in QUESTIONS[:count]
-    ]
+    return [PlanRequest(question, SHOP, context, max_steps=STEPS) for question in QUESTIONS[:count]]
 
 
 def prompt_of(model: LanguageModel, request: PlanRequest) -> PromptTokens:

@@ -105,12 +105,17 @@ def test_letters_whose_case_folding_is_longer_do_not_move_a_span(question: str) 
 
 
 def test_a_long_question_is_read_up_to_a_bound_and_never_to_half_a_word() -> None:
-    question = "first " + "word " * 397 + "lastword " * 10
-    request = asking(question)
-    assert admits(request, 's1 = words(x="first word")')
-    assert not starts(request, 's1 = words(x="last')
-    assert not starts(request, f's1 = words(x="{"first " + "word " * 23}wor')
-    assert starts(asking("x" * 8000), "s1 = no")
+    request = asking("first " + "longword" * 12 + " " + "longerword " * 400)
+    assert admits(request, f's1 = words(x="first {"longword" * 12} longerword")')
+    assert starts(request, f's1 = words(x="{"longerword " * 10}longerword')
+    assert not starts(request, f's1 = words(x="{"longerword " * 10}longerword ')
+    assert not starts(request, f's1 = words(x="first {"longword" * 12} longerword l')
+    cut = asking("first " + "x" * 1990 + "lastword")
+    assert admits(cut, 's1 = words(x="first")')
+    assert not starts(cut, 's1 = words(x="x')
+    many = asking("one " + "two " * 255 + "three")
+    assert admits(many, 's1 = words(x="one two")')
+    assert not starts(many, 's1 = words(x="th')
     assert not starts(asking("x" * 8000), "s1 = w")
 
 
@@ -144,4 +149,6 @@ def test_the_spans_that_can_be_written_are_the_spans_of_the_question(
         assert run in spans or not may_be(run, question)
     if not regex.search(r"(?<![\w\p{M}])\p{M}", plain):
         for span in draw.sample(spans, min(3, len(spans))):
-            assert may_be(span, question)
+            # What stands there twice may be a span there alone where it has another case.
+            if plain.casefold().count(span.casefold()) == 1:
+                assert may_be(span, question)

@@ -19,8 +19,7 @@ def model(seed: int) -> LanguageModel:
 
 def test_2000_plans_of_random_models_for_random_requests_are_2000_valid_plans() -> None:
     planners = [
-        ModelPlanner(model(seed), batch=10, tokens=4096, seconds=120)
-        for seed in range(MODELS)
+        ModelPlanner(model(seed), batch=10, tokens=4096, seconds=120) for seed in range(MODELS)
     ]
     valid, shapes = 0, set()
     for seed in range(TOOLBOXES):
