@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson, DomainName, GeneratorName, PlannerName, Plot
+from casewright.serve.options import (
+    Adapter,
+    AsJson,
+    Device,
+    DomainName,
+    DType,
+    GeneratorName,
+    LocalModel,
+    ModelSize,
+    PlanLengths,
+    PlannerName,
+    Plot,
+    PromptLengths,
+)
 
 bench = typer.Typer(help="Measure, side by side in one run.")
 
@@ -39,6 +52,96 @@ def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> No
     from casewright.bench.frozen import measure_frozen
 
     measure_frozen(domain).show(as_json=as_json, plot=None)
+
+
+@bench.command("decoding")
+def bench_decoding(
+    domain: DomainName = "shopping",
+    model: LocalModel = None,
+    adapter: Adapter = None,
+    size: ModelSize = "100m",
+    device: Device = None,
+    dtype: DType = None,
+    plans: Annotated[int, typer.Option(min=1, help="Plans that each system writes.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each plan is written.")] = 1,
+    examples: Annotated[
+        int, typer.Option(min=0, help="Plan cases in the prompts that systems are compared on.")
+    ] = 4,
+    greedy: Annotated[
+        int, typer.Option(min=0, help="Plans compared with masked greedy decoding's.")
+    ] = 20,
+    grammars: Annotated[
+        int, typer.Option(min=1, help="Queries that the grammar alone is timed on.")
+    ] = 200,
+    held_out: Annotated[
+        int, typer.Option(min=1, help="Queries that a trained model's own plans are scored on.")
+    ] = 100,
+    prompt_tokens: PromptLengths = None,
+    plan_tokens: PlanLengths = None,
+    seed: Annotated[int, typer.Option(help="Draws the queries, and random weights.")] = 0,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the same plans by transformers' generate, by its masked form and by the decoder.
+
+    Some ten minutes on two cores with the default size.
+    """
+    from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
+    from casewright.bench.decoding.models import ModelChoice
+    from casewright.bench.decoding.tasks import read_range, read_shape
+
+    trial = DecodingTrial(
+        domain=domain,
+        model=ModelChoice(model, adapter, size, device, dtype, seed),
+        plans=plans,
+        repeats=repeats,
+        examples=examples,
+        greedy=greedy,
+        grammars=grammars,
+        held_out=held_out,
+        shape=read_shape(prompt_tokens),
+        plan_tokens=read_range(plan_tokens),
+        seed=seed,
+    )
+    measure_decoding(trial).show(as_json=as_json, plot=plot)
+
+
+@bench.command("latency")
+def bench_latency(
+    domain: DomainName = "shopping",
+    model: LocalModel = None,
+    adapter: Adapter = None,
+    size: ModelSize = "100m",
+    device: Device = None,
+    dtype: DType = None,
+    plans: Annotated[
+        int, typer.Option(min=1, help="Questions for each number of steps, one to four.")
+    ] = 10,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each is asked.")] = 1,
+    prompt_tokens: PromptLengths = None,
+    plan_tokens: PlanLengths = None,
+    seed: Annotated[int, typer.Option(help="Draws the questions, and random weights.")] = 0,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan in one call and by an agent that is asked for one step at a time, with one model.
+
+    Some ten minutes on two cores with the default size.
+    """
+    from casewright.bench.decoding.models import ModelChoice
+    from casewright.bench.decoding.tasks import read_range, read_shape
+    from casewright.bench.latency.measure import LatencyTrial, measure_latency
+
+    trial = LatencyTrial(
+        domain=domain,
+        model=ModelChoice(model, adapter, size, device, dtype, seed),
+        plans=plans,
+        repeats=repeats,
+        shape=read_shape(prompt_tokens),
+        plan_tokens=read_range(plan_tokens),
+        seed=seed,
+    )
+    measure_latency(trial).show(as_json=as_json, plot=plot)
 
 
 @bench.command("chat")

@@ -18,20 +18,19 @@ PlannerName = Annotated[
 ]
 Adapter = Annotated[
     str | None,
-    typer.Option(help="With --planner local:FOLDER, a PEFT adapter for it.", metavar="FOLDER"),
+    typer.Option(help="A PEFT adapter for the local language model.", metavar="FOLDER"),
 ]
 Device = Annotated[
     str | None,
     typer.Option(
-        help="With --planner local:FOLDER, where it runs: cpu, cuda, cuda:1, mps; a GPU if there "
-        "is one.",
+        help="Where the local language model runs: cpu, cuda, cuda:1, mps; a GPU if there is one.",
         metavar="NAME",
     ),
 ]
 DType = Annotated[
     str | None,
     typer.Option(
-        help="With --planner local:FOLDER: float32, bfloat16 or float16; bfloat16 on a GPU, "
+        help="Of the local language model: float32, bfloat16 or float16; bfloat16 on a GPU, "
         "float32 elsewhere.",
         metavar="TYPE",
     ),
@@ -88,4 +87,27 @@ EncoderName = Annotated[
         help="Any sentence-transformers model, by name or folder; the packaged MiniLM by default.",
         metavar="NAME",
     ),
+]
+LocalModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="A causal language model's name or folder; else random weights of --size.",
+        metavar="NAME",
+    ),
+]
+ModelSize = Annotated[
+    str, typer.Option("--size", help="Of random weights: tiny, 100m or 7b.", metavar="SIZE")
+]
+PromptLengths = Annotated[
+    str | None,
+    typer.Option(
+        "--prompt-tokens",
+        help="Bring prompts to so many tokens that never change and so many that do: 700+100.",
+        metavar="N+N",
+    ),
+]
+PlanLengths = Annotated[
+    str | None,
+    typer.Option("--plan-tokens", help="Only plans of so many tokens: 30-60.", metavar="N-N"),
 ]

@@ -72,7 +72,7 @@ class Toolbox:
             [
                 tool.signature(),
                 tool.description,
-                [parameter.description for parameter in tool.parameters],
+                [[parameter.kind, parameter.description] for parameter in tool.parameters],
                 tool.example and [tool.example.query, tool.example.plan],
             ]
             for tool in self

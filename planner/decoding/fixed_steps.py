@@ -86,6 +86,7 @@ class _Form:
         self._columns = torch.arange(window, device=model.device)
         self._logits: Any = None
         self._graph: Any = None
+        self._recordable = model.device.type == "cuda"
 
     def run(self, tokens: Sequence[int], start: int) -> Any:
         """Return the logits after the last token, of shape ``(vocabulary,)``."""
@@ -95,10 +96,10 @@ class _Form:
         self._tokens.copy_(torch.tensor([padded]))
         self._start.fill_(start)
         self._last.fill_(len(tokens) - 1)
-        if self._model.device.type != "cuda":
-            return self._forward()
-        if self._graph is None:
+        if self._graph is None and self._recordable:
             self._record()
+        if self._graph is None:
+            return self._forward()
         self._graph.replay()
         return self._logits
 
@@ -131,6 +132,12 @@ class _Form:
             for _ in range(2):
                 self._forward()
         torch.cuda.current_stream().wait_stream(beside)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._logits = self._forward()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._logits = self._forward()
+        except RuntimeError:
+            # Some networks look at a number on the way, which cannot be recorded.
+            self._recordable = False
+        else:
+            self._graph = graph
