@@ -19,8 +19,8 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(home: Path, picture: Path) -> Done:
-    return run(home, "bench", "executor", "--dags", "3", "--json", "--plot", picture)
+def done(picture: Path) -> Done:
+    return run(picture.parent, "bench", "executor", "--dags", "3", "--json", "--plot", picture)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def test_plans_are_those_of_the_seed(report: Bench) -> None:
         assert row["path_ms"] == pytest.approx(median(paths) * 1000)
 
 
-def test_bench_for_people_is_a_table_on_stdout(home: Path) -> None:
-    done = run(home, "bench", "executor", "--dags", "1")
+def test_bench_for_people_is_a_table_on_stdout(tmp_path: Path) -> None:
+    done = run(tmp_path, "bench", "executor", "--dags", "1")
     assert done.returncode == 0
     assert "ratio_casewright_over_critical_path_p50" in done.stdout
     assert "send_waves" in done.stdout

@@ -22,7 +22,7 @@ from casewright.serve.cli import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
-from tests.support.readers import Taught, quick, toy_queries, train
+from tests.support.readers import Taught, UnexportedReader, quick, toy_queries, train
 
 #: Training takes long where other work is going on.
 pytestmark = pytest.mark.timeout(600)
@@ -255,6 +255,7 @@ def test_a_fold_trains_a_reader_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_
         return train(queries, settings)
 
     monkeypatch.setattr(bench, "_trained", TRAINED)
+    monkeypatch.setattr(bench, "Reader", UnexportedReader)
     monkeypatch.setattr(reader_training, "ReaderSettings", few)
     monkeypatch.setattr(reader_training, "train_reader", trained)
     domain = Domain("toy", "", (), open_toy, lambda: QUERIES, reader=tmp_path)

@@ -3,6 +3,9 @@
 ``python -m tests.graph.crash_worker run|resume sync|async FOLDER SEED ...`` runs each seed's plan
 in a process of its own, all at once. Every call of a tool is a line of ``FOLDER/SEED.log``
 before it does anything; the outcomes are written to ``FOLDER/SEED.json``.
+
+``run:3,resume:5`` does so twice: in processes that kill themselves as soon as three calls of their
+plan have begun, and then in others that do at the fifth.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ from tests.graph.helpers import QUESTION, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 INPUTS = tuple(f"in{i}" for i in range(MAX_NEEDS))
-#: Set to a number of calls: the process kills itself as soon as so many have begun.
-DIE_AT = "CASEWRIGHT_TEST_DIE_AT"
+#: More calls than any plan has.
+NEVER = 1000
 
 
 def dag_of(seed: int) -> Dag:
@@ -63,14 +66,16 @@ def right_values(dag: Dag) -> list[str]:
     return values
 
 
-def work_tool(log: Path) -> ToolSpec:
+def work_tool(log: Path, last: int) -> ToolSpec:
+    """A tool whose process kills itself as soon as ``last`` calls have begun."""
+
     def begin(context: CallContext) -> None:
         line = {"step": context.step, "pid": os.getpid(), "at": time.time(), "key": context.key}
         with log.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        if len(log.read_text().splitlines()) >= int(os.environ.get(DIE_AT, 1000)):
+        if len(log.read_text().splitlines()) >= last:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def made(given: Mapping[str, Any], context: CallContext) -> str:
@@ -89,46 +94,48 @@ def work_tool(log: Path) -> ToolSpec:
     return tool("work", run, run_async, takes=("seconds", *INPUTS))
 
 
-def blocking(order: str, folder: Path, seed: int) -> list[dict[str, Any]]:
+def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
     with SqliteSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
-        graph = _graph(folder, seed, saver)
+        graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and graph.get_state(CONFIG).next
         answer = graph.invoke(None if begun else {"question": QUESTION}, CONFIG)["answer"]
         return list(answer["steps"])
 
 
-async def awaiting(order: str, folder: Path, seed: int) -> list[dict[str, Any]]:
+async def awaiting(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
     async with AsyncSqliteSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
-        graph = _graph(folder, seed, saver)
+        graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and (await graph.aget_state(CONFIG)).next
         state = await graph.ainvoke(None if begun else {"question": QUESTION}, CONFIG)
         return list(state["answer"]["steps"])
 
 
-def _graph(folder: Path, seed: int, saver: Any) -> Any:
+def _graph(folder: Path, seed: int, last: int, saver: Any) -> Any:
     plan = plan_of(dag_of(seed))
-    return graph_of([work_tool(folder / f"{seed}.log")], plan, checkpointer=saver)
+    return graph_of([work_tool(folder / f"{seed}.log", last)], plan, checkpointer=saver)
 
 
-def main(order: str, mode: str, folder: Path, seeds: Sequence[int]) -> None:
-    # Forked before anything ran: a fresh process, without the second that the imports take.
-    children = []
-    for seed in seeds:
-        child = os.fork()
-        if not child:
-            run_one(order, mode, folder, seed)
-            os._exit(0)
-        children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
+def main(orders: str, mode: str, folder: Path, seeds: Sequence[int]) -> None:
+    for each in orders.split(","):
+        order, _, last = each.partition(":")
+        # Forked before anything ran: fresh processes, without the second that the imports take.
+        children = []
+        for seed in seeds:
+            child = os.fork()
+            if not child:
+                run_one(order, int(last or NEVER), mode, folder, seed)
+                os._exit(0)
+            children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
 
 
-def run_one(order: str, mode: str, folder: Path, seed: int) -> None:
+def run_one(order: str, last: int, mode: str, folder: Path, seed: int) -> None:
     try:
         if mode == "sync":
-            steps = blocking(order, folder, seed)
+            steps = blocking(order, last, folder, seed)
         else:
-            steps = asyncio.run(awaiting(order, folder, seed))
+            steps = asyncio.run(awaiting(order, last, folder, seed))
         (folder / f"{seed}.json").write_text(json.dumps(steps))
     except BaseException:  # noqa: BLE001 - the child must never go on as its parent
         traceback.print_exc()

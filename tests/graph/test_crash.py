@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from tests.graph.crash_worker import CONFIG, DIE_AT, dag_of, right_values
+from tests.graph.crash_worker import CONFIG, dag_of, right_values
 from tests.graph.helpers import started
 
 PLANS = 20
@@ -54,11 +54,17 @@ def run_and_kill(mode: str, folder: Path, seeds: Sequence[int]) -> None:
         assert processes.wait(30) == 0
 
 
-def run_until_call(call: int, order: str, mode: str, folder: Path, *seeds: int) -> None:
-    """Run each plan in a process that kills itself as soon as so many calls have begun."""
-    command = [*WORKER, order, mode, str(folder), *map(str, seeds)]
-    dies = {DIE_AT: str(call)}
-    with started(command, subprocess.DEVNULL, subprocess.DEVNULL, dies) as processes:
+def run_until_calls(orders: Sequence[str], mode: str, folder: Path, *seeds: int) -> None:
+    """Run each plan in one process after the other, each of which kills itself.
+
+    Args:
+        orders: Of each process, when and what: ``resume:5`` goes on until five calls have begun.
+        mode: ``sync`` or ``async``.
+        folder: Where the plans are kept.
+        seeds: The plans.
+    """
+    command = [*WORKER, ",".join(orders), mode, str(folder), *map(str, seeds)]
+    with started(command, subprocess.DEVNULL, subprocess.DEVNULL, {}) as processes:
         assert processes.wait(30) == 0
 
 
@@ -128,8 +134,7 @@ def test_a_run_killed_again_and_again_ends_with_every_step_s_own_result(
 ) -> None:
     seed = 104
     size = len(dag_of(seed).seconds)
-    for call, order in ((3, "run"), (5, "resume"), (7, "resume")):
-        run_until_call(call, order, mode, tmp_path, seed)
+    run_until_calls(["run:3", "resume:5", "resume:7"], mode, tmp_path, seed)
     _, finished = saved(tmp_path, seed)
     before = len(calls(tmp_path, seed))
     steps = resume(mode, tmp_path, seed)[seed]
@@ -144,7 +149,7 @@ def test_a_step_keeps_its_call_key_though_the_process_dies_at_the_first_call(
     mode: str, tmp_path: Path
 ) -> None:
     seeds = range(6)
-    run_until_call(1, "run", mode, tmp_path, *seeds)
+    run_until_calls(["run:1"], mode, tmp_path, *seeds)
     begun = [seed for seed in seeds if saved(tmp_path, seed)[0]]
     assert begun, "no run had its input saved"
     resume(mode, tmp_path, *begun)

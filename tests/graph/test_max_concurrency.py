@@ -18,7 +18,7 @@ tools = [tool("t", lambda g, c: c.step)]
 plan = "s1 = t()\\ns2 = t(a=s1.value)\\ns3 = t()\\ns4 = t(a=s2.value, b=s3.value)\\ns5 = t()"
 graph = graph_of(tools, plan)
 asked = {"question": QUESTION}
-how, both = sys.argv[1], ["custom", "values"]
+both = ["custom", "values"]
 
 async def astream(config):
     return [part async for part in graph.astream(asked, config, stream_mode="values")][-1]
@@ -30,37 +30,49 @@ runs = {
     "ainvoke": lambda config: asyncio.run(graph.ainvoke(asked, config)),
     "astream": lambda config: asyncio.run(astream(config)),
 }
-for value in sys.argv[2:]:
+told = {}
+for one in sys.argv[1:]:
+    how, value = one.split()
     try:
         state = runs[how]({"max_concurrency": int(value)})
-        print(json.dumps([step["status"] for step in state["answer"]["steps"]]), flush=True)
+        told[one] = [step["status"] for step in state["answer"]["steps"]]
     except InputError as error:
-        print(json.dumps(str(error)), flush=True)
+        told[one] = str(error)
+print(json.dumps(told))
 """
+REFUSED = [f"{how} {value}" for how in ("invoke", "stream") for value in (1, 2)]
+FEW = [f"{how} {value}" for how in ("invoke", "custom") for value in (3, 4, 5)]
+AWAITED = [f"{how} {value}" for how in ("ainvoke", "astream") for value in (1, 2, 3)]
 
 
-def tried(how: str, *values: str) -> list[Any]:
-    """What came of it for each value: the steps' statuses, or our error's text."""
-    ended = fresh_process(TRY, how, *values, seconds=12)
+@pytest.fixture(scope="module")
+def tried() -> dict[str, Any]:
+    """What came of each way and value: the steps' statuses, or our error's text."""
+    ended = fresh_process(TRY, *REFUSED, *FEW, *AWAITED, seconds=20)
     assert ended.returncode == 0, ended.stderr
-    return [json.loads(line) for line in ended.stdout.splitlines()]
+    told: dict[str, Any] = json.loads(ended.stdout)
+    return told
 
 
-@pytest.mark.parametrize("how", ["invoke", "stream"])
-def test_too_few_threads_are_refused_rather_than_waited_for(how: str) -> None:
-    for value, told in zip("12", tried(how, "1", "2"), strict=True):
-        assert isinstance(told, str), f"it ran: {told}"
-        assert told.startswith(f"max_concurrency={value} ")
-        assert "Limits(concurrency=" in told
+@pytest.mark.parametrize("run", REFUSED)
+def test_too_few_threads_are_refused_rather_than_waited_for(
+    tried: dict[str, Any], run: str
+) -> None:
+    told = tried[run]
+    assert isinstance(told, str), f"it ran: {told}"
+    assert told.startswith(f"max_concurrency={run.split()[1]} ")
+    assert "Limits(concurrency=" in told
 
 
-@pytest.mark.parametrize("how", ["invoke", "custom"])
-def test_few_threads_are_enough_or_refused_and_never_a_hang(how: str) -> None:
-    for value, told in zip("345", tried(how, "3", "4", "5"), strict=True):
-        assert told == ["done"] * 5 or told.startswith(f"max_concurrency={value} ")
+@pytest.mark.parametrize("run", FEW)
+def test_few_threads_are_enough_or_refused_and_never_a_hang(
+    tried: dict[str, Any], run: str
+) -> None:
+    told = tried[run]
+    assert told == ["done"] * 5 or told.startswith(f"max_concurrency={run.split()[1]} ")
 
 
-@pytest.mark.parametrize("how", ["ainvoke", "astream"])
-def test_an_async_run_works_or_is_refused_and_never_hangs(how: str) -> None:
-    for value, told in zip("123", tried(how, "1", "2", "3"), strict=True):
-        assert told == ["done"] * 5 or told.startswith(f"max_concurrency={value} ")
+@pytest.mark.parametrize("run", AWAITED)
+def test_an_async_run_works_or_is_refused_and_never_hangs(tried: dict[str, Any], run: str) -> None:
+    told = tried[run]
+    assert told == ["done"] * 5 or told.startswith(f"max_concurrency={run.split()[1]} ")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from casewright.domains.shopping.data import records
-from tests.serve.helpers import GALAXY, Done, new_home, result, run
+from tests.serve.helpers import GALAXY, Done, first_answer, result, run, run_process
 
 Answer = dict[str, Any]
 OWN_PHONE = next(
@@ -25,7 +25,8 @@ def galaxy(home: Path) -> Answer:
 
 @pytest.fixture(scope="module")
 def galaxy_text(home: Path) -> Done:
-    return run(home, "ask", GALAXY)
+    """As people run it: in a process of its own."""
+    return run_process(home, "ask", GALAXY)
 
 
 def test_question_about_an_owned_thing_is_planned_as_two_dependent_steps(galaxy: Answer) -> None:
@@ -76,8 +77,8 @@ def test_answer_with_built_stores_leaves_stderr_empty(galaxy_text: Done) -> None
     assert galaxy_text.stderr == ""
 
 
-def test_stdout_holds_only_the_result_while_the_stores_are_built(tmp_path: Path) -> None:
-    first = run(new_home(tmp_path / "first"), "ask", "How long do refunds take?", "--json")
+def test_stdout_holds_only_the_result_while_the_stores_are_built() -> None:
+    first = first_answer()
     assert "Building the shopping stores" in first.stderr
     answer = result(first)
     assert answer["plan"] == "s1 = customer_support(query=question)"

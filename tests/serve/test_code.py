@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,13 +34,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(bare: Path) -> dict[str, Done]:
-    """Each of them run, two at a time."""
-    with ThreadPoolExecutor(2) as pool:
-        started = {
-            name: pool.submit(run, bare, "ask", SPLIT, *given)
-            for name, (given, _) in UNUSABLE.items()
-        }
-        return {name: future.result() for name, future in started.items()}
+    return {name: run(bare, "ask", SPLIT, *given) for name, (given, _) in UNUSABLE.items()}
 
 
 @pytest.mark.parametrize("name", UNUSABLE)

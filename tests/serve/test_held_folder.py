@@ -10,9 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from casewright.domains import build
-from tests.serve.helpers import GALAXY, Done, environment, one_line_error, result, run, run_this
-from tests.stores.helpers import contents
+from tests.serve.helpers import (
+    GALAXY,
+    Done,
+    environment,
+    one_line_error,
+    result,
+    run,
+    run_process,
+)
+from tests.support.sparse import contents
 
 HOLDER = """
 import sys
@@ -21,15 +31,6 @@ key, engine = connections.acquire(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
 connections.release(key, engine)
-"""
-#: The command line as it is, but for its patience: a minute is long for a test.
-IMPATIENT = """
-import sys
-from casewright.domains import build
-from casewright.serve.cli import main
-build.LOCK_SECONDS = 0.5
-sys.argv[0] = "casewright"
-main()
 """
 
 
@@ -53,7 +54,10 @@ def held(home: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def impatient(home: Path, *arguments: str) -> Done:
-    return run_this(home, [sys.executable, "-c", IMPATIENT, *arguments])
+    """Run a command as it is, but for its patience: a minute is long for a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "LOCK_SECONDS", 0.5)
+        return run(home, *arguments)
 
 
 def test_folder_held_by_another_process_is_a_clear_error(own_home: Path) -> None:
@@ -91,7 +95,7 @@ def test_command_waits_for_a_folder_and_answers_once_it_is_free(own_home: Path) 
 def test_commands_that_run_at_once_wait_for_each_other(own_home: Path) -> None:
     (own_home / "data" / "shopping" / "built.json").unlink()
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(run, own_home, "ask", GALAXY, "--json") for _ in range(2)]
+        asked = [pool.submit(run_process, own_home, "ask", GALAXY, "--json") for _ in range(2)]
         runs = [future.result() for future in asked]
     assert all("8 GB" in result(done)["text"] for done in runs)
     # One of them built the stores, the other found them built.

@@ -127,7 +127,7 @@ def test_records_without_fault_end_in_exit_code_zero_and_plans_on_stdout(
     home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "queries.jsonl"
-    some = queries()[::41]
+    some = queries()[::161]
     wanted = [query.record.model_dump(include={"id", "query", "context"}) for query in some]
     file.write_text("".join(json.dumps(record) + "\n" for record in wanted), encoding="utf-8")
     done = run(home, "plan", "--input", file)

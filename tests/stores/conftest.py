@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import certifi
 import pytest
 
 from casewright.stores import CaseStore
@@ -15,6 +16,17 @@ from tests.support.qdrant_server import QdrantServer, RealServer
 #: A real server, where there is one to run the tests of ``place`` against too; see docs/scale.md.
 URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
 PLACES = ["memory", *ENGINES, "server", *(["real server"] if URL else [])]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One certificate: every client of a server reads all that there are, and none needs any."""
+    first, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----")
+    file = tmp_path_factory.mktemp("authority") / "one.pem"
+    file.write_text(f"{first}{end}\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        yield
 
 
 @pytest.fixture(params=ENGINES)

@@ -98,7 +98,3 @@ def tell(process: subprocess.Popen[str], order: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{order}\n")
     process.stdin.flush()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}

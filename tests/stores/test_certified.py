@@ -118,7 +118,7 @@ ASKED: Any = [(1, None, 1.0), (4, {"a": 1.0}, 0.5), (8, {"a": 1, "b": 1}, 0.8), 
 def test_certified_picks_are_those_of_all_cases_on_every_engine(place: str) -> None:
     with CaseStore(CaseSchema("plain", FACETS), place) as store:
         filled(store, around_centres(150, 1))
-        shares = [0.0, 0.3, 0.75, 0.95, 1.0]
+        shares = [0.0, 0.75, 1.0]
         for share, (k, weights, bias) in itertools.product(shares, ASKED):
             rng = np.random.default_rng(k)
             query = {"a": rng.normal(size=3).tolist(), "b": rng.normal(size=2).tolist()}

@@ -7,7 +7,8 @@ import pytest
 
 from casewright.errors import StoreDamagedError
 from casewright.stores import CaseStore
-from tests.stores.helpers import contents, note, note_schema
+from tests.stores.helpers import note, note_schema
+from tests.support.sparse import contents
 
 GARBAGE = b"\x00\xffnot what it was\n" * 400
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
 from casewright.errors import StoreDamagedError
 from casewright.stores import CaseStore
-from tests.stores.helpers import contents, note, note_schema
+from tests.stores.helpers import note, note_schema
+from tests.support.sparse import contents, copied
 
 SEGMENT = "shard/segments/*/"
 
@@ -28,7 +28,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(sound: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(sound, tmp_path / "cases")
+    return copied(sound, tmp_path / "cases")
 
 
 def file(folder: Path, pattern: str) -> Path:

@@ -10,7 +10,8 @@ import pytest
 from casewright.errors import DependencyError, InputError, StoreDamagedError
 from casewright.stores import CaseStore
 from casewright.stores.engines.edge_shard import folder_name
-from tests.stores.helpers import contents, holder, new_folder, note, note_schema, tell
+from tests.stores.helpers import holder, new_folder, note, note_schema, tell
+from tests.support.sparse import contents
 
 
 def written_by(folder: Path) -> str:

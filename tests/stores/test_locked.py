@@ -10,7 +10,8 @@ from qdrant_client import QdrantClient
 
 from casewright.errors import StoreLockedError
 from casewright.stores import CaseStore
-from tests.stores.helpers import contents, holder, new_folder, note_schema, tell
+from tests.stores.helpers import holder, new_folder, note_schema, tell
+from tests.support.sparse import contents
 
 
 def test_folder_held_by_another_process_is_refused_at_once(folder: Path) -> None:

@@ -9,8 +9,9 @@ from qdrant_client import QdrantClient, models
 
 from casewright.errors import InputError, SchemaMismatchError
 from casewright.stores import Case, CaseSchema, CaseStore, text_facet
-from tests.stores.helpers import contents, note, note_schema, vector_facet
+from tests.stores.helpers import note, note_schema, vector_facet
 from tests.support.encoders import HashingEncoder
+from tests.support.sparse import contents
 
 ENCODER = HashingEncoder()
 

@@ -1,4 +1,4 @@
-"""The legal domain as a user meets it: the command line, in processes of its own."""
+"""The legal domain as a user meets it: the command line."""
 
 from __future__ import annotations
 

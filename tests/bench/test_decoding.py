@@ -1,0 +1,322 @@
+"""The bench of decoding, on the shop's own queries with a network that is made in milliseconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.bench.decoding import examples
+from casewright.bench.decoding.agreement import first_difference
+from casewright.bench.decoding.bandwidth import measure_bandwidth, weight_bytes
+from casewright.bench.decoding.examples import COUNTS
+from casewright.bench.decoding.grammar_cost import filled, with_spans_only
+from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
+from casewright.bench.decoding.models import ModelChoice
+from casewright.bench.decoding.script import ScriptWriter
+from casewright.bench.decoding.step_cost import WIDTHS
+from casewright.bench.decoding.systems import KEPT, OWN, Systems
+from casewright.bench.decoding.tasks import (
+    PromptShape,
+    TaskWriter,
+    other_plan_cases,
+    read_range,
+    read_shape,
+    shuffled_queries,
+)
+from casewright.bench.decoding.tokenizer import tokenizer_texts
+from casewright.bench.report import Report
+from casewright.domains import find_domain
+from casewright.errors import GrammarError, InputError
+from casewright.planner import PlanRequest, render_prompt
+from casewright.planner.decoding import Decoder
+from casewright.planner.grammar import PlanGrammar
+from casewright.planner.language_model import LanguageModel, PromptTokens
+from casewright.stores import default_encoder
+from casewright.stores.paths import data_folder
+from casewright.tools import Toolbox
+from tests.support.encoders import HashingEncoder
+
+Bench = dict[str, Any]
+QUERIES = find_domain("shopping").queries()
+TINY = ModelChoice(size="tiny")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def at_home(home: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CASEWRIGHT_HOME", str(home))
+        yield
+
+
+@pytest.fixture(scope="module")
+def measured(at_home: None) -> Report:
+    return measure_decoding(DecodingTrial(model=TINY, plans=2, greedy=2, grammars=3, pool=60))
+
+
+@pytest.fixture(scope="module")
+def report(measured: Report) -> Bench:
+    read: Bench = json.loads(json.dumps(measured.to_json(), allow_nan=False))
+    return read
+
+
+@pytest.fixture(scope="module")
+def shop(at_home: None) -> Toolbox:
+    """The shop's tools, to plan with."""
+    opened = find_domain("shopping").open(data_folder() / "shopping", default_encoder(), False)
+    opened.close()
+    return opened.toolbox
+
+
+@pytest.fixture(scope="module")
+def model(shop: Toolbox) -> LanguageModel:
+    return TINY.open(tokenizer_texts(shop, QUERIES[:500]))
+
+
+@pytest.fixture(scope="module")
+def grammar(model: LanguageModel) -> PlanGrammar:
+    return PlanGrammar(model.grammar_tokenizer)
+
+
+def test_decoder_takes_at_most_half_of_the_model_steps_of_generate(report: Bench) -> None:
+    steps = {row["system"]: row["model_steps"] for row in report["rows"]}
+    assert 0 < steps[OWN + KEPT] <= steps["generate"] / 2
+    assert report["figures"]["share_of_generate_model_steps"] <= 0.5
+    # One step of masked generate ends the plan.
+    assert steps["generate, masked"] == steps["generate"] + 1
+
+
+def test_every_system_writes_the_same_plans(report: Bench) -> None:
+    assert report["figures"]["scripted_plans_right_casewright"] == 1
+    assert report["figures"]["scripted_plans_right_masked_generate"] == 1
+
+
+def test_decoder_differs_from_masked_greedy_decoding_only_in_forced_text(report: Bench) -> None:
+    figures = report["figures"]
+    assert figures["greedy_plans"] == 2
+    assert figures["greedy_unexplained"] == 0
+    assert figures["greedy_same_tokens"] + figures["greedy_explained"] == 2
+
+
+def test_kept_heads_are_no_part_of_what_is_read(report: Bench) -> None:
+    read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
+    head = report["settings"]["head_tokens"]
+    for name in ("generate", "generate, masked", OWN):
+        assert read[name] == read[name + KEPT] + head
+
+
+def test_prompts_grow_with_their_plan_cases(report: Bench) -> None:
+    read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
+    own = [read[f"casewright, {count} plan cases"] for count in COUNTS]
+    assert own == sorted(set(own))
+    assert own[COUNTS.index(1)] == read[OWN + KEPT]
+
+
+def test_report_names_the_model_and_says_what_random_weights_cannot_show(report: Bench) -> None:
+    assert report["bench"] == "decoding"
+    settings = report["settings"]
+    assert settings["model"] == "random-mistral-tiny"
+    assert (settings["dtype"], settings["device"]) == ("float32", "cpu")
+    assert settings["parameters"] > 500_000
+    assert not any("tools_right" in row for row in report["rows"])
+    assert "no share of right tools" in " ".join(report["notes"])
+
+
+def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report: Bench) -> None:
+    rows = {row["system"]: row for row in report["rows"]}
+    for tools in (7, 30, 100):
+        for box in (f"{tools} tools", f"{tools} tools spans only"):
+            ready, whole = (rows[f"grammar, {box}: {part}"] for part in ("ready", "whole plan"))
+            assert 0 < ready["ms_p50"] < whole["ms_p95"]
+    limit = rows["limit of memory for casewright, head kept"]
+    assert 0 < limit["ms_p50"] < rows[OWN + KEPT]["ms_p50"]
+    assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
+
+
+def test_report_says_what_a_step_costs_by_its_tokens(report: Bench) -> None:
+    costs = [report["figures"][f"network_ms_p50_reading_{width}_tokens"] for width in WIDTHS]
+    assert len(costs) > 3
+    assert min(costs) > 0
+
+
+def test_report_is_drawn_and_printed(
+    measured: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured.show(as_json=False, plot=tmp_path / "d.png")
+    assert (tmp_path / "d.png").stat().st_size > 5000
+    assert "ratio_masked_generate_over_casewright_head_kept" in capsys.readouterr().out
+
+
+def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
+    model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a network of random weights writes by itself is as long as it may be.
+    monkeypatch.setattr(examples, "COUNTS", (0, 1))
+    model.network.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    chosen = ModelChoice(name=str(tmp_path))
+    trial = DecodingTrial(model=chosen, plans=1, greedy=0, grammars=1, held_out=1, pool=20)
+    made = measure_decoding(trial)
+    assert made.settings["model"] == str(tmp_path)
+    shares = [row["tools_right"] for row in made.rows if "plan cases" in row["system"]]
+    assert len(shares) == 2
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_model_steps_are_calls_of_the_network(
+    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox
+) -> None:
+    (task,), _ = TaskWriter(model, grammar, shop).tasks(shuffled_queries(QUERIES, 0), 1)
+    prompt = model.encode(render_prompt(task.request))
+    systems = Systems(model, grammar, prompt.head).named()
+    calls: list[int] = []
+    counting = model.network.register_forward_pre_hook(lambda *given: calls.append(1))
+    try:
+        for name, write in systems.items():
+            # The first time, the decoder reads the head that it keeps.
+            for _ in range(2):
+                calls.clear()
+                made = write((task, prompt))
+            # Where it does not keep the head, it reads it in pieces of 512 tokens.
+            pieces = -(-len(prompt.head) // 512) if name == OWN else 0
+            assert len(calls) == made.model_steps + pieces, name
+    finally:
+        counting.remove()
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [("forced", "forced"), ("chosen", "chosen"), ("end", "chosen"), ("none", "none")],
+)
+def test_difference_from_masked_decoding_is_explained_by_forced_text_alone(
+    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, place: str, expected: str
+) -> None:
+    request = PlanRequest("where is my lamp", shop)
+    text = 's1 = order_lookup(query="lamp")\ns2 = shipment_status(order_id=s1.order_id)'
+    script = ScriptWriter(model).script(grammar.plan(request), text)
+    own = list(script.tokens)
+    other = list(own)
+    at = own.index(script.choices[0])
+    if place == "forced":
+        # The first letter of a piece that was forced, as a token of its own.
+        at = next(i for i in range(at) if len(model.decode(own[i : i + 1])) > 1)
+        other[at:] = model.encode_plan(model.decode(own[at:])[0])
+    elif place == "chosen":
+        other[at] = next(int(t) for t in _allowed(grammar, request, own[:at]) if t != own[at])
+    elif place == "end":
+        del other[-1]
+    assert first_difference(model, grammar, request, own, other) == expected
+
+
+def _allowed(grammar: PlanGrammar, request: PlanRequest, before: list[int]) -> list[int]:
+    matcher = grammar.plan(request)
+    for token in before:
+        matcher.consume(token)
+    return [int(token) for token in matcher.allowed()]
+
+
+def test_script_writes_its_text_in_fewer_choices_than_tokens(
+    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox
+) -> None:
+    request = PlanRequest("do you sell a red lamp", shop)
+    text = 's1 = prod_search(query="red lamp")'
+    writer = ScriptWriter(model)
+    forced = writer.script(grammar.plan(request), text)
+    masked = writer.script(grammar.plan(request), text, forced=False)
+    assert model.decode(forced.tokens) == model.decode(masked.tokens) == text
+    assert masked.choices == (*masked.tokens, model.ends[0])
+    assert len(forced.choices) < len(forced.tokens)
+    prompt = PromptTokens((1, 2), (3,))
+    written = Decoder(model).write(prompt, grammar.plan(request), choose=forced.choose())
+    assert written.tokens == forced.tokens
+    assert written.model_steps == len(forced.choices)
+
+
+@pytest.mark.parametrize(
+    "text", ["s1 = nothing()", 's1 = prod_search(query="red lamp"', "s1 = no_evidence() "]
+)
+def test_script_refuses_what_the_grammar_cannot_write(
+    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, text: str
+) -> None:
+    with pytest.raises(GrammarError):
+        ScriptWriter(model).script(grammar.plan(PlanRequest("a red lamp", shop)), text)
+
+
+def test_larger_toolboxes_hold_the_domains_tools_and_as_many_as_are_asked_for(
+    shop: Toolbox,
+) -> None:
+    declared = [query for query in QUERIES if query.record.tools_extra][:10]
+    box = filled(shop, declared, 30)
+    assert len(box) == 30
+    assert set(shop.names) <= set(box.names)
+    assert len(filled(shop, [], 30)) == len(shop)
+
+
+def test_toolbox_with_spans_only_admits_no_text_that_the_question_lacks(
+    grammar: PlanGrammar, model: LanguageModel, shop: Toolbox
+) -> None:
+    request = PlanRequest("do you sell a red lamp", with_spans_only(shop))
+    writer = ScriptWriter(model)
+    writer.script(grammar.plan(request), 's1 = prod_search(query="red lamp")')
+    with pytest.raises(GrammarError):
+        writer.script(grammar.plan(request), 's1 = prod_search(query="blue lamp")')
+
+
+def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:
+    known = shuffled_queries(QUERIES, 0)[:30]
+    with other_plan_cases(known, [known[3]], HashingEncoder()) as store:
+        keys = {case.metadata["key"] for case in store.all()}
+    assert str(known[3].record.id) not in keys
+    assert 20 < len(keys) < 30
+
+
+def test_prompts_are_brought_to_the_lengths_asked_for_and_keep_their_end() -> None:
+    shape = read_shape("5+2")
+    assert shape == PromptShape(5, 2)
+    assert shape.fit(PromptTokens((1, 2, 3), (7, 8, 9))) == PromptTokens((1, 2, 3, 1, 2), (8, 9))
+    assert shape.fit(PromptTokens(tuple(range(9)), (4,))) == PromptTokens((0, 1, 2, 3, 4), (4, 4))
+
+
+@pytest.mark.parametrize("text", ["", "700", "700+", "0+100", "700-100", "7.5+1"])
+def test_lengths_that_cannot_be_read_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--prompt-tokens"):
+        read_shape(text)
+
+
+@pytest.mark.parametrize("text", ["", "30", "60-30", "a-b", "30+60"])
+def test_ranges_that_cannot_be_read_are_refused(text: str) -> None:
+    assert read_range("30-60") == (30, 60)
+    with pytest.raises(InputError, match="--plan-tokens"):
+        read_range(text)
+
+
+def test_models_that_cannot_be_had_are_refused() -> None:
+    with pytest.raises(InputError, match="100m"):
+        ModelChoice(size="9b")
+    with pytest.raises(InputError, match="--model"):
+        ModelChoice(adapter="here")
+    with pytest.raises(InputError, match="int8"):
+        ModelChoice(dtype="int8")
+    with pytest.raises(InputError, match="cuda:9"):
+        measure_decoding(DecodingTrial(model=ModelChoice(device="cuda:9")))
+    with pytest.raises(InputError, match="--prompt-tokens"):
+        DecodingTrial(model=ModelChoice(name="here"), shape=PromptShape(7, 1))
+
+
+def test_step_reads_all_weights_but_the_embedding(model: LanguageModel) -> None:
+    count = sum(p.numel() for p in model.network.parameters())
+    assert weight_bytes(model) == 4 * (count - 8192 * 32)
+    assert measure_bandwidth(model.device, 2**20) > 1e6
+
+
+def test_random_models_of_one_seed_are_the_same() -> None:
+    first, again, other = (
+        ModelChoice(size="tiny", seed=seed).open(tokenizer_texts(Toolbox([]), QUERIES[:50]))
+        for seed in (0, 0, 1)
+    )
+    weights = [m.network.get_input_embeddings().weight for m in (first, again, other)]
+    assert bool((weights[0] == weights[1]).all())
+    assert not bool((weights[0] == weights[2]).all())
