@@ -38,7 +38,7 @@ class RoomLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self, room: Room) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._room = room
         self.length = 0
 
