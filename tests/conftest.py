@@ -55,7 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class Groups(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
+    class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0].removeprefix("tests/")
             return next((group for start, group in SHARING.items() if file.startswith(start)), file)

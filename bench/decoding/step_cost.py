@@ -45,5 +45,5 @@ def step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
                     )
 
             times[width].append(timed(model.device, read)[1])
-            cache.crop(len(head))
+            cache.crop(-width)
     return {width: float(np.median(own)) for width, own in times.items()}
