@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,11 +39,27 @@ SHARING = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepare the encoder before any test, and any process of tests: it is done once, and told."""
-    if not hasattr(config, "workerinput"):
-        from casewright.stores import default_encoder
+    """Prepare the encoder before any test, and any process of tests: it is done once, and told.
 
-        default_encoder().embed(["a text that takes the encoder"])
+    For several processes the shop's embeddings and its reader are prepared too, of which each would
+    make its own.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    from casewright.stores import default_encoder
+    from casewright.stores.paths import cache_folder
+
+    fresh = not (cache_folder() / "embeddings").exists()
+    default_encoder().embed(["a text that takes the encoder"])
+    if fresh and config.getoption("numprocesses", None):
+        from casewright.domains import find_domain
+        from casewright.planner import Reader
+
+        shop = find_domain("shopping")
+        assert shop.reader is not None
+        Reader(shop.reader).preload()
+        with TemporaryDirectory() as folder:
+            shop.open(Path(folder), default_encoder(), False).close()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 #: Bytes of the tensor that is read: far more than caches hold.
-HOST_BYTES, DEVICE_BYTES = 2**29, 2**32
-REPEATS = 4
+HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
+REPEATS = 3
 
 
 def weight_bytes(model: LanguageModel) -> int:

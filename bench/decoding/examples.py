@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from casewright.bench.decoding.systems import Made, Systems
+from casewright.bench.decoding.systems import OWN
 from casewright.bench.decoding.tasks import Task
-from casewright.bench.decoding.turns import slow_progress, take_turns
+from casewright.bench.decoding.turns import slow_progress
 from casewright.bench.planner import share_right
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, render_prompt
@@ -30,17 +30,22 @@ LAMBDA_D, LAMBDA_B = 0.75, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Exampled:
-    """What came of prompts with so many plan cases.
+    """Prompts with so many plan cases.
 
     Attributes:
-        count: How many plan cases.
-        prompting_ms: Milliseconds a prompt took, picking its plan cases included.
-        made: What was written behind them.
+        count: How many.
+        prompts: A prompt a task.
+        prompting_ms: Milliseconds that one took, picking its plan cases included.
     """
 
     count: int
+    prompts: Sequence[PromptTokens]
     prompting_ms: float
-    made: Sequence[Made]
+
+    @property
+    def name(self) -> str:
+        """How the decoder is called behind these prompts."""
+        return f"{OWN}, {self.count} plan cases"
 
 
 def prompt_of(
@@ -51,41 +56,15 @@ def prompt_of(
     return model.encode(render_prompt(request, found))
 
 
-def write_with_examples(
-    model: LanguageModel,
-    systems: Systems,
-    tasks: Sequence[Task],
-    store: CaseStore,
-    repeats: int,
-    *,
-    warmed: bool,
-) -> list[Exampled]:
-    """Write the tasks' plans behind prompts with more and more plan cases, in turn.
-
-    Args:
-        model: Writes.
-        systems: By whose decoder.
-        tasks: Whose plans.
-        store: The plan cases.
-        repeats: How often.
-        warmed: Whether all of it is written once before, untimed.
-    """
-    prompts: dict[int, list[PromptTokens]] = {}
-    milliseconds = {}
+def with_examples(model: LanguageModel, tasks: Sequence[Task], store: CaseStore) -> list[Exampled]:
+    """Make the tasks' prompts with more and more plan cases of a store."""
+    made = []
     for count in COUNTS:
         started = time.perf_counter()
-        prompts[count] = [prompt_of(model, task.request, store, count) for task in tasks]
-        milliseconds[count] = (time.perf_counter() - started) * 1000 / len(tasks)
-
-    def writing(own: Sequence[PromptTokens]) -> Callable[[int], Made]:
-        return lambda place: systems.own(tasks[place], own[place])
-
-    by_count: Mapping[str, Callable[[int], Made]] = {
-        str(count): writing(own) for count, own in prompts.items()
-    }
-    first = by_count if warmed else ()
-    made = take_turns(by_count, range(len(tasks)), repeats, "Plan cases in the prompt", first)
-    return [Exampled(count, milliseconds[count], made[str(count)]) for count in COUNTS]
+        prompts = [prompt_of(model, task.request, store, count) for task in tasks]
+        spent = (time.perf_counter() - started) * 1000 / len(tasks)
+        made.append(Exampled(count, prompts, spent))
+    return made
 
 
 def right_tools(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from casewright.bench.decoding.agreement import Agreement, compare_greedy
@@ -14,15 +15,16 @@ from casewright.bench.decoding.examples import (
     LAMBDA_D,
     prompt_of,
     right_tools,
-    write_with_examples,
+    with_examples,
 )
 from casewright.bench.decoding.grammar_cost import grammar_costs
 from casewright.bench.decoding.models import ModelChoice, described
 from casewright.bench.decoding.results import Results, draw_times, figures_of, rows_of
 from casewright.bench.decoding.step_cost import step_costs
-from casewright.bench.decoding.systems import OWN, Systems
+from casewright.bench.decoding.systems import OWN, Made, Systems, Write
 from casewright.bench.decoding.tasks import (
     PromptShape,
+    Task,
     TaskWriter,
     other_plan_cases,
     shuffled_queries,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from casewright.planner import AnnotatedQuery
-    from casewright.planner.language_model import LanguageModel
+    from casewright.planner.language_model import LanguageModel, PromptTokens
     from casewright.tools import Toolbox
 
 #: The random model that compares greedy plans, where the measured one rounds its numbers.
@@ -115,16 +117,20 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         raise no_tasks(trial.domain, trial.plan_tokens)
     held_out = [] if trial.model.random else domain.measuring_queries()[: trial.held_out]
     known = [*(task.query for task in tasks), *held_out]
-    recorded = model.device.type == "cuda"
+    bandwidth = measure_bandwidth(model.device)
     with other_plan_cases(queries[: trial.pool], known, UncachedQuestions(encoder)) as store:
         prompts = [prompt_of(model, task.request, store, trial.examples) for task in tasks]
         if trial.shape is not None:
             prompts = [trial.shape.fit(prompt) for prompt in prompts]
+        exampled = with_examples(model, tasks, store)
         systems = Systems(model, grammar, prompts[0].head)
-        named, work = systems.named(), list(zip(tasks, prompts, strict=True))
-        warmed = [name for name in named if recorded and name.startswith(OWN)]
-        made = take_turns(named, work, trial.repeats, "Writing plans", warmed)
-        exampled = write_with_examples(model, systems, tasks, store, trial.repeats, warmed=recorded)
+        named = {
+            **{name: partial(_write, write, tasks, prompts) for name, write in systems.named()},
+            **{one.name: partial(_write, systems.own, tasks, one.prompts) for one in exampled},
+        }
+        recorded = [name for name in named if name.startswith(OWN)]
+        warmed = recorded if model.device.type == "cuda" else ()
+        made = take_turns(named, range(len(tasks)), trial.repeats, "Writing plans", warmed)
         right = right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     results = Results(
@@ -136,7 +142,8 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         grammars=grammar_costs(model, toolbox, asked[: trial.grammars], queries),
         steps=step_costs(model, prompts[0].head),
         weight_bytes=weight_bytes(model),
-        bandwidth=measure_bandwidth(model.device),
+        # What it is at best: other work may have met one of the two.
+        bandwidth=max(bandwidth, measure_bandwidth(model.device)),
     )
     return Report(
         bench="decoding",
@@ -162,6 +169,12 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         notes=_notes(trial, model),
         draw=lambda axes: draw_times(axes, made),
     )
+
+
+def _write(
+    write: Write, tasks: Sequence[Task], prompts: Sequence[PromptTokens], place: int
+) -> Made:
+    return write(tasks[place], prompts[place])
 
 
 def _greedy(

@@ -19,9 +19,10 @@ class Results:
     """Everything that was measured.
 
     Attributes:
-        made: By system, what it wrote; the same plans in the same order.
+        made: By system, what it wrote; the same plans in the same order. The decoder is there
+            again for each number of plan cases in the prompt.
         gold: The plans that were to be written, in that order.
-        exampled: The decoder's, by the number of plan cases in the prompt.
+        exampled: The prompts by their number of plan cases.
         right: Share of a trained model's own plans with the right tools, by that number.
         greedy: The decoder beside masked ``generate``, without a script.
         grammars: What the grammar alone costs.
@@ -54,11 +55,12 @@ class Results:
 
 def rows_of(results: Results) -> list[dict[str, Any]]:
     """Return the table: systems, numbers of plan cases, the memory's limit, grammars."""
-    rows = [_made_row(name, made) for name, made in results.made.items()]
+    right = {one.name: results.right.get(one.count) for one in results.exampled}
+    rows = [
+        {**_made_row(name, made), "tools_right": right.get(name)}
+        for name, made in results.made.items()
+    ]
     rows.append(_row("limit of memory for casewright, head kept", results.limits))
-    for one in results.exampled:
-        row = _made_row(f"casewright, {one.count} plan cases", one.made)
-        rows.append({**row, "tools_right": results.right.get(one.count)})
     for cost in results.grammars:
         name = cost.toolbox.replace("_", " ")
         rows.append(_row(f"grammar, {name}: ready", cost.made))
@@ -148,7 +150,8 @@ def _repeated(gold: Sequence[str], made: Sequence[Made]) -> list[str]:
 
 def draw_times(axes: Any, made: Mapping[str, Sequence[Made]]) -> None:
     """Draw the systems' milliseconds a plan over their model steps."""
-    for number, name in enumerate(made):
+    ways = (PLAIN, PLAIN + KEPT, MASKED, MASKED + KEPT, OWN, OWN + KEPT)
+    for number, name in enumerate(ways):
         steps = [one.model_steps for one in made[name]]
         # A colour for each way to write; filled where the head is kept.
         colour = f"C{number // 2}"

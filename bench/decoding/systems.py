@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from casewright.bench.decoding.generate import Generation
@@ -41,7 +42,7 @@ class Made:
 
 
 #: Writes the plan of a task behind a prompt.
-Write = Callable[[tuple[Task, "PromptTokens"]], Made]
+Write = Callable[[Task, "PromptTokens"], Made]
 
 
 class Systems:
@@ -60,16 +61,16 @@ class Systems:
         self._states = self._generation.head_states(head)
         self._keeping, self._reading = Decoder(model), Decoder(model, head_bytes=0)
 
-    def named(self) -> Mapping[str, Write]:
-        """Return the systems by their names."""
-        return {
-            PLAIN: lambda one: self._plain(*one, kept=False),
-            PLAIN + KEPT: lambda one: self._plain(*one, kept=True),
-            MASKED: lambda one: self._masked(*one, kept=False),
-            MASKED + KEPT: lambda one: self._masked(*one, kept=True),
-            OWN: lambda one: self._own(*one, self._reading),
-            OWN + KEPT: lambda one: self.own(*one),
-        }
+    def named(self) -> Iterable[tuple[str, Write]]:
+        """Return the systems with their names."""
+        return (
+            (PLAIN, partial(self._plain, kept=False)),
+            (PLAIN + KEPT, partial(self._plain, kept=True)),
+            (MASKED, partial(self._masked, kept=False)),
+            (MASKED + KEPT, partial(self._masked, kept=True)),
+            (OWN, partial(self._own, decoder=self._reading)),
+            (OWN + KEPT, self.own),
+        )
 
     def own(self, task: Task, prompt: PromptTokens) -> Made:
         """Write by this project's decoder, which keeps the head."""
