@@ -54,6 +54,9 @@ bench: $(VENV)/.test ## Print the figures that docs/benchmarks.md quotes, but fo
 	$(BIN)/casewright bench evidence
 	$(BIN)/casewright bench executor
 	$(BIN)/casewright bench answer
+	$(BIN)/casewright bench decoding
+	$(BIN)/casewright bench latency
+	$(BIN)/casewright bench chat
 	$(BIN)/casewright bench stores
 	$(BIN)/casewright bench selection
 	$(BIN)/casewright bench feedback
