@@ -66,7 +66,7 @@ def bench_decoding(
     repeats: Annotated[int, typer.Option(min=1, help="How often each plan is written.")] = 1,
     examples: Annotated[
         int, typer.Option(min=0, help="Plan cases in the prompts that systems are compared on.")
-    ] = 4,
+    ] = 1,
     greedy: Annotated[
         int, typer.Option(min=0, help="Plans compared with masked greedy decoding's.")
     ] = 20,
@@ -84,7 +84,7 @@ def bench_decoding(
 ) -> None:
     """Write the same plans by transformers' generate, by its masked form and by the decoder.
 
-    Some ten minutes on two cores with the default size.
+    Some twenty minutes on two cores with the default size.
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
     from casewright.bench.decoding.models import ModelChoice
@@ -126,7 +126,7 @@ def bench_latency(
 ) -> None:
     """Plan in one call and by an agent that is asked for one step at a time, with one model.
 
-    Some ten minutes on two cores with the default size.
+    Some twenty minutes on two cores with the default size.
     """
     from casewright.bench.decoding.models import ModelChoice
     from casewright.bench.decoding.tasks import read_range, read_shape
