@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -53,7 +54,9 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
             f"The chat model {name!r} needs its provider's package: {told(error)}"
         ) from error
     except Exception as error:  # a provider may refuse its settings in any way
-        raise InputError(f"The chat model {name!r} cannot be used: {told(error)}") from error
+        # LangChain lists every provider there is.
+        why = textwrap.shorten(told(error), 250, placeholder=" …")
+        raise InputError(f"The chat model {name!r} cannot be used: {why}") from error
     return made
 
 

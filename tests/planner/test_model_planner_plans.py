@@ -14,7 +14,7 @@ MODELS, TOOLBOXES, QUESTIONS = 5, 50, 40
 
 def model(seed: int) -> LanguageModel:
     """Return a random Mistral whose logits are far apart: it does not only repeat itself."""
-    return tiny_mistral(seed, layers=1, initializer_range=0.3)
+    return tiny_mistral(seed, layers=2, initializer_range=0.3)
 
 
 def test_2000_plans_of_random_models_for_random_requests_are_2000_valid_plans() -> None:
