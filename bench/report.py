@@ -13,7 +13,16 @@ from typing import Any
 from casewright.errors import DependencyError, InputError
 
 #: Packages whose versions decide how fast things run.
-_MEASURED_WITH = ("langgraph", "qdrant-client", "onnxruntime", "numpy")
+_MEASURED_WITH = (
+    "langgraph",
+    "qdrant-client",
+    "onnxruntime",
+    "numpy",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "llguidance",
+)
 
 
 @dataclass(frozen=True, slots=True)

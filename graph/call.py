@@ -19,6 +19,7 @@ from langgraph.types import RetryPolicy
 from casewright.errors import ToolError, cleaned, told
 from casewright.graph.containment import contained
 from casewright.graph.limits import Limits
+from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.deadline import let_go, start_daemon
 
@@ -72,6 +73,34 @@ class Call:
         if not done:
             await let_go(work)
         self._finish(work, in_time=bool(done))
+
+    def outcome(self, step: str, *, started: float, began: float) -> Outcome:
+        """Return how the step ended that made this call.
+
+        Args:
+            step: Its name.
+            started: When the call was made, by ``time.perf_counter()``.
+            began: When the plan was begun, by the same.
+        """
+        status: Status
+        if self.timed_out:
+            status = "timed_out"
+        elif self.error:
+            status = "failed"
+        else:
+            status = "done" if self.rows or not self.tool.results else "empty"
+        return Outcome(
+            step=step,
+            tool=self.tool.name,
+            status=status,
+            arguments=self.arguments,
+            rows=self.rows,
+            error=self.error,
+            attempts=self.attempts,
+            started=round((started - began) * 1000, 3),
+            milliseconds=since(started),
+            reports=tuple(self.reports),
+        )
 
     def _finish(
         self, work: Future[Sequence[Row]] | asyncio.Future[Sequence[Row]], *, in_time: bool

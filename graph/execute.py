@@ -23,9 +23,9 @@ from langgraph.errors import GraphInterrupt
 from langgraph.func import task
 
 from casewright.errors import InputError
-from casewright.graph.call import Call, since
+from casewright.graph.call import Call
 from casewright.graph.limits import Limits
-from casewright.graph.outcome import Outcome, Status
+from casewright.graph.outcome import Outcome
 from casewright.graph.references import Known, MissingReferenceError
 from casewright.planner import Plan
 from casewright.tools import CallContext, Toolbox
@@ -164,25 +164,7 @@ class Execution:
         return time.perf_counter()
 
     def _outcome(self, number: int, call: Call, started: float) -> Outcome:
-        status: Status
-        if call.timed_out:
-            status = "timed_out"
-        elif call.error:
-            status = "failed"
-        else:
-            status = "done" if call.rows or not call.tool.results else "empty"
-        return Outcome(
-            step=f"s{number}",
-            tool=call.tool.name,
-            status=status,
-            arguments=call.arguments,
-            rows=call.rows,
-            error=call.error,
-            attempts=call.attempts,
-            started=round((started - self.began) * 1000, 3),
-            milliseconds=since(started),
-            reports=tuple(call.reports),
-        )
+        return call.outcome(f"s{number}", started=started, began=self.began)
 
     def _ended(self, outcome: Outcome) -> dict[str, Any]:
         self.write(

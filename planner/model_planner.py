@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from casewright.errors import CasewrightError, PlanError, told
 from casewright.planner.fallback import fallback_plan
+from casewright.planner.model_limits import HEAD_BYTES, MAX_TOKENS
 from casewright.planner.parse import parse_plan
-from casewright.planner.plan_cases import EXAMPLES, similar_plans
+from casewright.planner.plan_cases import EXAMPLES, LAMBDA_B, LAMBDA_D, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.stores import CaseStore
@@ -34,11 +35,11 @@ class _Asked:
 
 
 class ModelPlanner:
-    """Lets a causal language model write the plan under a grammar made from the toolbox (REAPER).
+    """Lets a causal language model write the whole plan in one call (REAPER, Joshi et al. 2024).
 
-    Only a plan that is valid for its request can be written; it is checked all the same. Where the
-    model is out of time or of tokens, or fails, the fallback planner answers, and the result says
-    why.
+    It writes under a grammar that is made from the request, so only a valid plan can be written;
+    it is checked all the same. Where the model is out of time or of tokens, or fails, the fallback
+    planner answers, and the result says why.
 
     Args:
         model: The language model; see ``load_language_model``.
@@ -61,12 +62,12 @@ class ModelPlanner:
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
         examples: int = EXAMPLES,
-        lambda_d: float = 0.75,
-        lambda_b: float = 0.95,
+        lambda_d: float = LAMBDA_D,
+        lambda_b: float = LAMBDA_B,
         seconds: float = 30.0,
-        tokens: int = 1024,
+        tokens: int = MAX_TOKENS,
         batch: int = 8,
-        head_bytes: int = 512 * 2**20,
+        head_bytes: int = HEAD_BYTES,
         static: bool | None = None,
     ) -> None:
         # Transformers is imported with them.

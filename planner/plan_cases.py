@@ -14,6 +14,9 @@ from casewright.tools import ToolExample
 
 #: Plan cases shown in a prompt, where nobody says otherwise.
 EXAMPLES = 4
+#: Share of the relevance in picking them, the rest being diversity's; and of the similarity in the
+#: relevance, the rest being their quality's (RAGSys, Algorithm 1).
+LAMBDA_D, LAMBDA_B = 0.75, 0.95
 
 
 def plan_schema(encoder: Encoder) -> CaseSchema:
@@ -56,7 +59,7 @@ def similar_plans(
     request: PlanRequest,
     k: int,
     *,
-    lambda_d: float = 0.75,
+    lambda_d: float = LAMBDA_D,
     lambda_b: float = 1.0,
 ) -> list[ToolExample]:
     """Pick k plan cases for a prompt by MMR with quality bias, of plans that can be run here."""

@@ -14,7 +14,7 @@ from casewright.bench.planner import share_right
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.model_planner import ModelPlanner
-from casewright.planner.plan_cases import similar_plans
+from casewright.planner.plan_cases import LAMBDA_B, LAMBDA_D, similar_plans
 from casewright.stores import CaseStore
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: How many plan cases prompts have.
 COUNTS = (0, 1, 2, 4, 8)
-#: Share of the relevance in picking them, and of the similarity in that; as ``ModelPlanner`` does.
-LAMBDA_D, LAMBDA_B = 0.75, 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +82,7 @@ def right_tools(
     shares = {}
     with slow_progress("Planning", len(COUNTS) * len(queries)) as advance:
         for count in COUNTS:
-            planner = ModelPlanner(
-                model,
-                plan_cases=store,
-                examples=count,
-                lambda_d=LAMBDA_D,
-                lambda_b=LAMBDA_B,
-                seconds=600,
-            )
+            planner = ModelPlanner(model, plan_cases=store, examples=count, seconds=600)
             verdicts = []
             for query in queries:
                 result = planner.plan(query.record.request(toolbox))

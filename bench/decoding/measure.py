@@ -11,8 +11,6 @@ from casewright.bench.decoding.agreement import Agreement, compare_greedy
 from casewright.bench.decoding.bandwidth import measure_bandwidth, weight_bytes
 from casewright.bench.decoding.examples import (
     COUNTS,
-    LAMBDA_B,
-    LAMBDA_D,
     prompt_of,
     right_tools,
     with_examples,
@@ -36,6 +34,7 @@ from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.planner.grammar import PlanGrammar
+from casewright.planner.plan_cases import LAMBDA_B, LAMBDA_D
 from casewright.stores import default_encoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note

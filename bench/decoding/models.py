@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from casewright.bench.decoding.tokenizer import train_tokenizer
+from casewright.bench.decoding.tokenizer import VOCABULARY
+from casewright.bench.random_mistral import random_mistral, train_tokenizer
 from casewright.errors import InputError
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 
@@ -44,8 +43,6 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
         "rope_theta": 1e6,
     },
 }
-#: Packages whose versions decide how fast a model writes.
-_MEASURED_WITH = ("torch", "transformers", "llguidance", "tokenizers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +99,16 @@ class ModelChoice:
         )
 
     def _drawn(self, texts: Iterable[str]) -> LanguageModel:
-        import torch
-
         from casewright.planner.language_model import LanguageModel
 
-        transformers: Any = import_module("transformers")
-        device = find_device(self.device)
-        tokenizer = train_tokenizer(texts)
-        config = transformers.MistralConfig(
-            **SIZES[self.size],
-            max_position_embeddings=8192,
-            sliding_window=None,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
+        device, tokenizer = find_device(self.device), train_tokenizer(texts, VOCABULARY)
+        network = random_mistral(
+            {**SIZES[self.size], "max_position_embeddings": 8192},
+            tokenizer,
+            self.seed,
+            device=device,
+            dtype=find_dtype(self.dtype, device),
         )
-        # Whoever draws numbers beside this keeps their own.
-        forked = [device] if device.type == "cuda" else []
-        with torch.random.fork_rng(devices=forked), torch.device(device):
-            torch.manual_seed(self.seed)
-            network = transformers.AutoModelForCausalLM.from_config(
-                config, dtype=find_dtype(self.dtype, device), attn_implementation="sdpa"
-            )
         return LanguageModel(f"random-mistral-{self.size}", network, tokenizer)
 
 
@@ -142,5 +127,4 @@ def described(model: LanguageModel) -> dict[str, Any]:
         "dtype": str(model.network.dtype).removeprefix("torch."),
         "device": device,
         "threads": torch.get_num_threads(),
-        "packages": {name: version(name) for name in _MEASURED_WITH},
     }

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.graph import Limits, Outcome
 from casewright.graph.call import Call, since
-from casewright.graph.outcome import Status
 from casewright.graph.references import Known, MissingReferenceError
 from casewright.planner import Prompt, Step, parse_plan
 from casewright.planner.decoding import Choose, Decoder, greedy
@@ -136,7 +135,7 @@ class StepAgent:
                 outcome = call_step(step, request, outcomes, scope)
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
-                observed = self._model.tokenizer.encode(told(outcome), add_special_tokens=False)
+                observed = self._model.encode_plan(told(outcome))
                 # A new conversation begins with all that was said in this one.
                 before = [*shown, *written.tokens] if self._stateless else []
                 shown = [*before, *observed]
@@ -169,19 +168,7 @@ def call_step(
     call = Call(tool, arguments, context, Limits())
     started = time.perf_counter()
     call.run()
-    status: Status = "done" if call.rows or not tool.results else "empty"
-    if call.error:
-        status = "timed_out" if call.timed_out else "failed"
-    return Outcome(
-        name,
-        step.tool,
-        status,
-        arguments=call.arguments,
-        rows=call.rows,
-        error=call.error,
-        attempts=call.attempts,
-        milliseconds=since(started),
-    )
+    return call.outcome(name, started=started, began=started)
 
 
 def told(outcome: Outcome) -> str:

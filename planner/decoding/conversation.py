@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.decoding.choice import Choose, greedy
-from casewright.planner.decoding.limits import Limits, check_positions
+from casewright.planner.decoding.limits import Limits
 from casewright.planner.decoding.room import Room
+from casewright.planner.decoding.writing import Writing
 from casewright.planner.decoding.written import Written
 
 if TYPE_CHECKING:
@@ -62,22 +63,9 @@ class Conversation:
             GrammarError: The model's tokens cannot write what must come next.
         """
         limits = limits or Limits()
-        prompt_tokens = self.length
-        forced = matcher.forced()
-        written, steps, count = list(forced), 0, len(forced)
-        self._unread += forced
-        while not matcher.finished:
-            limits.check_tokens(len(written))
-            check_positions(self._model, self.length)
+        writing = Writing(self._model, matcher, self.length, limits, choose)
+        self._unread += writing.begin()
+        while not writing.ended:
             logits = self._read(self._room, self._unread, limits)
-            self._unread, steps = [], steps + 1
-            token = choose(logits, matcher)
-            if token in self._model.ends:
-                break
-            matcher.consume(token)
-            forced = matcher.forced()
-            count += len(forced)
-            self._unread = [token, *forced]
-            written += self._unread
-        limits.check_tokens(len(written))
-        return Written(tuple(written), steps, count, prompt_tokens, self._head_reused)
+            self._unread = writing.go_on(logits)
+        return writing.written(head_reused=self._head_reused)

@@ -20,13 +20,12 @@ from casewright.planner.decoding.limits import Limits
 from casewright.planner.decoding.room import Room, States
 from casewright.planner.decoding.steps import read
 from casewright.planner.decoding.written import Written
+from casewright.planner.model_limits import HEAD_BYTES
 
 if TYPE_CHECKING:
     from casewright.planner.grammar import PlanMatcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
 
-#: Memory for the heads' key/value states.
-HEAD_BYTES = 512 * 2**20
 #: Columns that steps of fixed form begin with.
 FIXED_COLUMNS = 2048
 

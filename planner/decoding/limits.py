@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from casewright.errors import DecodingError
 from casewright.planner.decoding.extent import positions
+from casewright.planner.model_limits import MAX_TOKENS
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
-
-#: Tokens of one plan, where nobody says otherwise: some twenty steps.
-MAX_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,14 +147,14 @@ class Room(Cache):
             assert layer.values is not None
             layer.reserve(columns, layer.keys, layer.values)
 
-    def load(self, states: States, rows: int = 1, columns: int = 0) -> None:
-        """Begin with a copy of these states in each of the rows, and room for more columns."""
+    def load(self, states: States, rows: int = 1) -> None:
+        """Begin with a copy of these states in each of the rows."""
         for layer, (keys, values) in zip(self._own, states.layers, strict=True):
             if layer.keys is not None and layer.keys.shape[0] != rows:
                 layer.keys = layer.values = None
             layer.length = 0
             layer.reserve(
-                states.length + columns,
+                states.length,
                 keys.expand(rows, -1, -1, -1),
                 values.expand(rows, -1, -1, -1),
             )

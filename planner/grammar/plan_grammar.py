@@ -168,7 +168,8 @@ def _takes_spans(toolbox: Toolbox) -> bool:
 
 
 def _declared(toolbox: Toolbox) -> Hashable:
-    # Toolbox.fingerprint does not know the parameters' kinds.
+    # Not the toolbox's fingerprint: two choices may read like one there, and what it says of tools
+    # beyond this, the grammar does not depend on.
     return tuple(
         (
             tool.name,

@@ -5,8 +5,8 @@ Rules of llguidance can carry a number of 64 bits (its docs/parametric.md); ours
 earlier step, which of the toolbox's distinct sets of result fields it has: a bit for each set
 where that fits, since such rules compile faster, and the set's number otherwise. With n sets a
 number takes ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most
-64 / ceil(log2(n + 1)) + 1 steps, rounded down: 12 for 31 sets, 10 for 127. Where a request admits
-more, the number of steps is lowered, never a check.
+64 / ceil(log2(n + 1)) + 1 steps, rounded down: 13 for 31 sets, 11 for 63, 10 for 127. Where a
+request admits more, the number of steps is lowered, never a check.
 """
 
 from __future__ import annotations

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import random
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from casewright.bench.random_mistral import random_mistral, train_tokenizer
 from casewright.planner.language_model import LanguageModel
-
-SPECIAL = ("<s>", "</s>", "<pad>", "<unk>")
-#: As Mistral's: the user's turn between brackets that are no special tokens.
-TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}"
-    "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
-    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
-    "{% else %}{{ raise_exception('Only user and assistant roles are supported.') }}{% endif %}"
-    "{% endfor %}"
-)
 
 
 def tiny_mistral(
@@ -54,28 +44,7 @@ def save_tiny(
 
 def byte_level_tokenizer(vocab: int = 512) -> Any:
     """Return a byte-level BPE that knows every byte, trained on text like plans."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    transformers: Any = import_module("transformers")
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab,
-        show_progress=False,
-        special_tokens=list(SPECIAL),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    bpe.train_from_iterator(plan_like_lines(), trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        bos_token="<s>",
-        eos_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-    )
-    tokenizer.chat_template = TEMPLATE
-    return tokenizer
+    return train_tokenizer(plan_like_lines(), vocab)
 
 
 def plan_like_lines(count: int = 300) -> list[str]:
@@ -100,9 +69,6 @@ def plan_like_lines(count: int = 300) -> list[str]:
 def _parts(
     seed: int, hidden: int, layers: int, vocab: int, config: dict[str, Any]
 ) -> tuple[Any, Any]:
-    import torch
-
-    transformers: Any = import_module("transformers")
     tokenizer = byte_level_tokenizer(vocab)
     settings = {
         "vocab_size": vocab,
@@ -112,16 +78,5 @@ def _parts(
         "num_key_value_heads": 2,
         "intermediate_size": 2 * hidden,
         "max_position_embeddings": 4096,
-        "sliding_window": None,
-        "attn_implementation": "sdpa",
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
     }
-    # Whoever draws numbers beside this keeps their own.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = transformers.MistralForCausalLM(
-            transformers.MistralConfig(**{**settings, **config})
-        )
-    return network.eval(), tokenizer
+    return random_mistral({**settings, **config}, tokenizer, seed), tokenizer

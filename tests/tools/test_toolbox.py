@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from casewright.errors import ToolError
-from casewright.tools import NO_EVIDENCE, Parameter, Toolbox, ToolExample, ToolSpec
+from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolExample, ToolSpec
 
 A, B, C = (ToolSpec(name, f"Does {name}.") for name in "abc")
 
@@ -83,6 +83,14 @@ def test_equal_tools_have_one_fingerprint() -> None:
 )
 def test_a_fingerprint_changes_with_all_that_a_planner_sees(changed: ToolSpec) -> None:
     assert Toolbox([A]).fingerprint() != Toolbox([changed]).fingerprint()
+
+
+def test_a_fingerprint_tells_parameters_of_different_kinds_apart() -> None:
+    kinds = [
+        ToolSpec("a", "", (Parameter("x", kind=kind, sources=frozenset({Source.NUMBER})),))
+        for kind in ("number", "integer")
+    ]
+    assert Toolbox(kinds[:1]).fingerprint() != Toolbox(kinds[1:]).fingerprint()
 
 
 def test_a_fingerprint_depends_on_the_order() -> None:

@@ -1,0 +1,6 @@
+"""Bounds of decoding, known without what it imports."""
+
+#: Tokens of one plan, where nobody says otherwise: some twenty steps.
+MAX_TOKENS = 1024
+#: Memory for the key/value states of prompt heads.
+HEAD_BYTES = 512 * 2**20
