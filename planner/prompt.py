@@ -37,13 +37,13 @@ CONTEXT_VALUE = 200
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The two parts of a prompt; see the module."""
+    """The two parts of a prompt; see the module. A prompt of another task may have no head."""
 
     head: str
     tail: str
 
     def __str__(self) -> str:
-        return f"{self.head}\n\n{self.tail}"
+        return f"{self.head}\n\n{self.tail}" if self.head else self.tail
 
 
 def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> Prompt:
@@ -51,15 +51,20 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
     return Prompt(render_head(request.toolbox), _tail(request, examples))
 
 
-def render_head(toolbox: Toolbox) -> str:
-    """Render what depends on the toolbox alone."""
+def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
+    """Render what depends on the toolbox alone.
+
+    Args:
+        toolbox: The tools.
+        role: What is asked of the model; another than planning in secondary training tasks.
+    """
     tools = []
     for tool in toolbox:
         lines = [f"{tool.signature()}", f"  {tool.description}"]
         lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
         tools.append("\n".join(lines))
     fixed = [tool.example for tool in toolbox if tool.example is not None]
-    parts = [ROLE, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
+    parts = [role, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
     if fixed:
         parts.append("Examples:\n" + "\n\n".join(_example(example) for example in fixed))
     return "\n\n".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from casewright.bench.random_mistral import random_mistral, train_tokenizer
+from casewright.finetune.training.new_model import new_mistral, train_tokenizer
 
 #: Tokens it knows; positions enough for the longest prompt.
 VOCABULARY, POSITIONS = 1024, 16384
@@ -39,7 +39,7 @@ def save_random_model(folder: Path, texts: Iterable[str]) -> int:
         "num_key_value_heads": 2,
         "max_position_embeddings": POSITIONS,
     }
-    network = random_mistral(settings, tokenizer)
+    network = new_mistral(settings, tokenizer)
     bars = logging.is_progress_bar_enabled()
     # Half a megabyte is written at once.
     logging.disable_progress_bar()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from casewright.bench.decoding.tokenizer import VOCABULARY
-from casewright.bench.random_mistral import random_mistral, train_tokenizer
 from casewright.errors import InputError
+from casewright.finetune.training.new_model import new_mistral, train_tokenizer
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ModelChoice:
         from casewright.planner.language_model import LanguageModel
 
         device, tokenizer = find_device(self.device), train_tokenizer(texts, VOCABULARY)
-        network = random_mistral(
+        network = new_mistral(
             {**SIZES[self.size], "max_position_embeddings": 8192},
             tokenizer,
             self.seed,

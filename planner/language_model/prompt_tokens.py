@@ -57,7 +57,8 @@ class PromptTokenizer:
 
     def _encode_head(self, head: str) -> tuple[int, ...]:
         # The blank line belongs to the head: tokenizers join a line's end to what stands before it.
-        return (*self._before, *self._plain.encode(f"{self._lead}{head}\n\n"))
+        text = f"{self._lead}{head}\n\n" if head else self._lead
+        return (*self._before, *self._plain.encode(text))
 
 
 def _seams(

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.random_mistral import random_mistral, train_tokenizer
+from casewright.finetune.training.new_model import new_mistral, train_tokenizer
 from casewright.planner.language_model import LanguageModel
 
 
@@ -79,4 +79,4 @@ def _parts(
         "intermediate_size": 2 * hidden,
         "max_position_embeddings": 4096,
     }
-    return random_mistral({**settings, **config}, tokenizer, seed), tokenizer
+    return new_mistral({**settings, **config}, tokenizer, seed), tokenizer

@@ -1,6 +1,7 @@
-"""A Mistral with random weights, and a tokenizer for it that is trained in the run.
+"""A Mistral with random weights, and a tokenizer for it: what a small base model starts from.
 
-A random network takes the time of a trained one of its size, and knows nothing.
+A random network takes the time of a trained one of its size, and knows nothing: benches measure
+time with it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPL
     return tokenizer
 
 
-def random_mistral(
+def new_mistral(
     settings: Mapping[str, Any],
     tokenizer: Any,
     seed: int = 0,

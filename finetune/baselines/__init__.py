@@ -1,0 +1,1 @@
+"""Planners that a trained planner is compared with."""

@@ -1,0 +1,1 @@
+"""Training examples: annotated queries as prompts and completions."""

@@ -1,0 +1,66 @@
+"""One training example: a prompt and what the model is to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.planner import Prompt
+
+#: The task of planning itself; secondary tasks and instructions have other names.
+PLAN_TASK = "plan"
+_SEAM = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingExample:
+    """A prompt and its completion.
+
+    Attributes:
+        id: Unique in its set.
+        task: What is asked for: ``plan``, one of the secondary tasks, or ``instruction``.
+        source: Where it comes from: a query's id, or a data set and a place in it.
+        prompt: Its head may be empty, as it is for instructions.
+        completion: What the model is to write, without what ends it.
+    """
+
+    id: str
+    task: str
+    source: str
+    prompt: Prompt
+    completion: str
+
+    def to_row(self) -> dict[str, str | int]:
+        """Return a JSON-plain row without nulls; ``seam`` counts the characters of the head."""
+        return {
+            "id": self.id,
+            "task": self.task,
+            "source": self.source,
+            "prompt": str(self.prompt),
+            "completion": self.completion,
+            "seam": len(self.prompt.head),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> TrainingExample:
+        """Read what ``to_row`` returns.
+
+        Raises:
+            InputError: It has another form.
+        """
+        try:
+            texts = [row[name] for name in ("id", "task", "source", "prompt", "completion")]
+            seam = row.get("seam", 0)
+        except KeyError as error:
+            raise InputError(f"A training example lacks the field {error}.") from error
+        if not all(isinstance(text, str) for text in texts) or not isinstance(seam, int):
+            raise InputError(
+                "A training example has a field that is no text, or a seam, no number."
+            )
+        id_, task, source, prompt, completion = texts
+        if seam and prompt[seam : seam + len(_SEAM)] != _SEAM:
+            raise InputError(f"Training example {id_!r} has no blank line at its seam, {seam}.")
+        tail = prompt[seam + len(_SEAM) :] if seam else prompt
+        return cls(id_, task, source, Prompt(prompt[:seam], tail), completion)

@@ -1,0 +1,1 @@
+"""Generic instruction data, and its evolution."""

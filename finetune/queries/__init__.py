@@ -1,0 +1,1 @@
+"""Which queries to learn from: sampling, annotation, writing new ones."""

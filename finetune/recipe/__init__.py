@@ -1,0 +1,1 @@
+"""A recipe: everything that a training set and a training are made with, in one file."""

@@ -1,0 +1,1 @@
+"""Training a planner: a base model, LoRA, what is saved with it."""
