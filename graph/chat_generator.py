@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import told
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator
 from casewright.planner.chat_call import aask, ask
+from casewright.planner.chat_failure import failure
 from casewright.planner.chat_planner import model_name
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class ChatGenerator:
         why = (
             f"it gave no answer within {self._seconds:g} s"
             if isinstance(error, TimeoutError)
-            else told(error)
+            else failure(self._model, error)
         )
         text = f"The model {self.name} could not word the answer ({why}).\n{other.text}"
         name = f"{other.generator} (after {self.name} failed)"

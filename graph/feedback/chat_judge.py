@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import InputError, told
+from casewright.errors import InputError
 from casewright.graph.containment import contained
 from casewright.graph.feedback.verdict_text import read_verdicts
 from casewright.planner.chat_call import aask, ask
+from casewright.planner.chat_failure import failure
 from casewright.planner.chat_planner import model_name
 from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
 
@@ -80,7 +81,7 @@ class ChatJudge:
                 answer = ask(self._model, _messages(request, numbered), seconds)
             return _read(answer, numbered)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            return _failed(error, seconds)
+            return _failed(self._model, error, seconds)
 
     async def ajudge(self, request: JudgeRequest) -> Verdicts:
         """The same, without blocking the event loop."""
@@ -92,7 +93,7 @@ class ChatJudge:
                 answer = await aask(self._model, _messages(request, numbered), seconds)
             return _read(answer, numbered)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            return _failed(error, seconds)
+            return _failed(self._model, error, seconds)
 
     def _numbered(self, request: JudgeRequest) -> Sequence[Candidate]:
         """Return the candidates in the order of their numbers."""
@@ -144,8 +145,8 @@ def _tokens(answer: Any) -> dict[str, int]:
     }
 
 
-def _failed(error: Exception, seconds: float) -> Verdicts:
+def _failed(model: BaseChatModel, error: Exception, seconds: float) -> Verdicts:
     # A model's own timeout, of its connection for example, has a text; ours has none.
     late = isinstance(error, TimeoutError) and not str(error)
-    why = f"The model gave no verdicts within {seconds:g} s." if late else told(error)
+    why = f"The model gave no verdicts within {seconds:g} s." if late else failure(model, error)
     return Verdicts(frozenset(), note=why, failed=True)
