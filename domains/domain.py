@@ -71,6 +71,8 @@ class Domain:
         looping: Returns the open domain with a toolbox whose steps search by relevance feedback;
             ``None`` where a single search does as well.
         quotes_code: Its evidence is code, quoted line by line and in full.
+        tool_pools: File of other names and descriptions for its tools, that training prompts draw
+            from; ``None`` where there is none.
     """
 
     name: str
@@ -86,3 +88,4 @@ class Domain:
     open_source: Callable[[Path, Encoder, str], OpenDomain] | None = None
     looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
     quotes_code: bool = False
+    tool_pools: Path | None = None

@@ -11,6 +11,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from casewright.errors import PlanError
+from casewright.planner.parse import parse_plan
 from casewright.planner.request import PlanRequest
 from casewright.tools import Toolbox, ToolExample
 
@@ -63,11 +65,19 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
         lines = [f"{tool.signature()}", f"  {tool.description}"]
         lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
         tools.append("\n".join(lines))
-    fixed = [tool.example for tool in toolbox if tool.example is not None]
+    fixed = [tool.example for tool in toolbox if tool.example and _callable(tool.example, toolbox)]
     parts = [role, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
     if fixed:
         parts.append("Examples:\n" + "\n\n".join(_example(example) for example in fixed))
     return "\n\n".join(parts)
+
+
+def _callable(example: ToolExample, toolbox: Toolbox) -> bool:
+    """Say whether an example calls no tool that this request lacks."""
+    try:
+        return all(name in toolbox for name in parse_plan(example.plan).tools)
+    except PlanError:
+        return False
 
 
 def _tail(request: PlanRequest, examples: Sequence[ToolExample]) -> str:

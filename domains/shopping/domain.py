@@ -61,4 +61,5 @@ DOMAIN = Domain(
     measuring_queries=measuring_queries,
     scopes={"customer": tuple(record["id"] for record in records("customers"))},
     reader=Path(__file__).parent / "reader",
+    tool_pools=Path(__file__).parent / "data" / "tool_pools.json",
 )

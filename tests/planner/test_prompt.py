@@ -37,6 +37,14 @@ def test_a_tool_that_is_not_in_the_toolbox_is_not_shown() -> None:
     assert "desk" not in text
 
 
+def test_an_example_that_calls_an_absent_tool_is_not_shown() -> None:
+    example = ToolExample("is my tent dry", "s1 = own(query=question)\ns2 = dry(thing=s1.id)")
+    dry = ToolSpec("dry", "Tells what is dry.", (Parameter("thing"),), example=example)
+    with_both = render_prompt(PlanRequest("q", SHOP.with_(dry))).head
+    assert example.query in with_both
+    assert example.query not in render_prompt(PlanRequest("q", SHOP.with_(dry).without("own"))).head
+
+
 def test_the_constraints_name_every_source_and_the_empty_plan() -> None:
     head = render_prompt(PlanRequest("q", Toolbox([]))).head
     constraints = head[head.index("Constraints:") :]

@@ -1,0 +1,197 @@
+"""Plan cases for training prompts: the questions most like one, and others at random."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner import AnnotatedQuery, PlanRequest
+from casewright.planner.shape import context_fields, task
+from casewright.planner.spans import RUNS, normalized
+from casewright.stores import Encoder
+from casewright.tools import Toolbox
+
+#: Neighbours that are kept of each query.
+NEAREST = 64
+#: Rows of the similarity matrix that are held at once.
+BLOCK = 1024
+
+
+@lru_cache(maxsize=1 << 16)
+def plain(text: str) -> str:
+    """Return a question's words in one case: questions that differ in nothing else are the same."""
+    return " ".join(RUNS.findall(normalized(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a plan needs, and what it is for; many queries share one.
+
+    Attributes:
+        task: The tool that alone ends the plan, or ``several``.
+        tools: What it calls.
+        fields: What it reads of the context.
+    """
+
+    task: str
+    tools: frozenset[str]
+    fields: frozenset[str]
+
+
+class Neighbours:
+    """Queries by their likeness, to show as plan cases.
+
+    A query whose record changes the toolbox has neighbours and is none: its plan is of its own
+    tools, or of what was left.
+
+    Args:
+        queries: Usually the training queries: whatever is shown is one of these.
+        encoder: Embeds the questions.
+        nearest: How many neighbours of each are kept.
+    """
+
+    def __init__(
+        self, queries: Sequence[AnnotatedQuery], encoder: Encoder, *, nearest: int = NEAREST
+    ) -> None:
+        self._shown = [
+            query
+            for query in queries
+            if not query.record.tools_extra and not query.record.tools_removed
+        ]
+        self._encoder = encoder
+        self._nearest = nearest
+        self._plain = [plain(query.query) for query in self._shown]
+        numbers = {words: number for number, words in enumerate(dict.fromkeys(self._plain))}
+        self._word_numbers = numbers
+        self._words = np.array([numbers[words] for words in self._plain], np.int64)
+        self._needs = [_need(query) for query in self._shown]
+        self._groups: dict[_Need, list[int]] = defaultdict(list)
+        for number, need in enumerate(self._needs):
+            self._groups[need].append(number)
+        rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
+        vectors = _units(encoder, list(rows))
+        self._vectors = vectors[[rows[query.query] for query in self._shown]]
+        self._near = dict(zip(rows, self._search(list(rows), vectors), strict=True))
+
+    def near(self, question: str) -> list[AnnotatedQuery]:
+        """Return the queries most like a question, the best first, none with the same words."""
+        return [self._shown[number] for number in self._numbers(question)]
+
+    def shots(
+        self, request: PlanRequest, count: int, random_share: float, rng: random.Random
+    ) -> list[AnnotatedQuery]:
+        """Draw plan cases that can be run in a request, those like its question first.
+
+        Args:
+            request: Has the tools, by their own names, and the context; no plan case has the words
+                of its question.
+            count: At most how many.
+            random_share: The probability, for each, of being any other query.
+            rng: Draws.
+        """
+        if not count:
+            return []
+        tools = set(request.toolbox.names)
+        known = {field for field, value in request.context.items() if value is not None}
+
+        def usable(need: _Need) -> bool:
+            return need.tools <= tools and need.fields <= known
+
+        numbers = self._numbers(request.question)
+        found = (number for number in numbers if usable(self._needs[number]))
+        alike = sum(rng.random() >= random_share for _ in range(count))
+        # A few more than are wanted: the same neighbours every time would be learnt by heart.
+        near = list(islice(found, 2 * alike + 1))
+        places = sorted(rng.sample(range(len(near)), min(alike, len(near))))
+        picks = [int(near[place]) for place in places]
+        while len(picks) < count:
+            number = self._any(usable, {plain(request.question)}, picks, rng)
+            if number is None:
+                break
+            picks.append(number)
+        return [self._shown[number] for number in picks]
+
+    def example(
+        self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
+    ) -> AnnotatedQuery | None:
+        """Draw a query whose plan ends in one tool alone, and needs no other than those there.
+
+        Args:
+            tool: Its own name.
+            toolbox: Holds the tools that are there, by their own names.
+            avoid: Questions that it must not have, as ``plain`` gives them.
+            rng: Draws.
+        """
+        tools = set(toolbox.names)
+
+        def usable(need: _Need) -> bool:
+            return need.task == tool and need.tools <= tools
+
+        number = self._any(usable, avoid, (), rng)
+        return None if number is None else self._shown[number]
+
+    def _any(
+        self,
+        usable: Callable[[_Need], bool],
+        avoid: Container[str],
+        picked: Container[int],
+        rng: random.Random,
+    ) -> int | None:
+        groups = [members for need, members in self._groups.items() if usable(need)]
+        if not groups:
+            return None
+        for _ in range(10):
+            (members,) = rng.choices(groups, weights=[len(members) for members in groups])
+            number = rng.choice(members)
+            if number not in picked and self._plain[number] not in avoid:
+                return number
+        # Where nearly all are picked or to be avoided, there may be none.
+        return None
+
+    def _numbers(self, question: str) -> NDArray[np.int32]:
+        found = self._near.get(question)
+        if found is None:
+            found = next(self._search([question], _units(self._encoder, [question])))
+        return found
+
+    def _search(
+        self, texts: Sequence[str], vectors: NDArray[np.float32]
+    ) -> Iterator[NDArray[np.int32]]:
+        """Yield for each text the numbers of those most like it, (at most ``nearest``,).
+
+        The similarity matrix is made block by block: memory does not grow with the queries.
+        """
+        keep = min(self._nearest, len(self._shown))
+        if not keep:
+            # There are no vectors either to compare with.
+            yield from (np.zeros(0, np.int32) for _ in texts)
+            return
+        for start in range(0, len(texts), BLOCK):
+            likeness = vectors[start : start + BLOCK] @ self._vectors.T
+            for row, text in zip(likeness, texts[start : start + BLOCK], strict=True):
+                row[self._words == self._word_numbers.get(plain(text), -1)] = -np.inf
+                best = np.argpartition(-row, keep - 1)[:keep]
+                best = best[np.isfinite(row[best])]
+                # Rounded: what is equally alike may differ in its last digits.
+                yield best[np.lexsort((best, -np.round(row[best], 5)))].astype(np.int32)
+
+
+def _need(query: AnnotatedQuery) -> _Need:
+    plan = query.plan
+    return _Need(task(plan), frozenset(plan.tools), frozenset(context_fields(plan)))
+
+
+def _units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Embed texts as unit vectors (n, dimension); a zero vector stays one."""
+    if not texts:
+        return np.zeros((0, 1), np.float32)
+    vectors = encoder.embed(texts)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)

@@ -1,0 +1,183 @@
+"""Pools of other names and descriptions for tools, that say the same in other words.
+
+TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) draws from them, so that a planner reads
+what a tool is for, and does not learn its name by heart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from casewright.errors import InputError
+from casewright.tools import NO_EVIDENCE, Toolbox
+from casewright.tools.alias import NAME
+
+#: What stands for something else in a plan.
+_RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
+#: A name that ordinary words are not: with an underscore or a capital inside.
+_CODED = re.compile(r"\w_\w|[a-z][A-Z]")
+
+
+class ParameterPool(BaseModel):
+    """What else a parameter may be called and said to be.
+
+    Attributes:
+        names: Other names.
+        descriptions: Descriptions to draw from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    names: tuple[str, ...] = ()
+    descriptions: tuple[str, ...] = ()
+
+
+class ToolPool(ParameterPool):
+    """What else a tool may be called and said to do; ``no_evidence`` keeps its name.
+
+    Attributes:
+        parameters: Pools by the parameter's own name.
+        results: Other names by the result field's own name.
+    """
+
+    parameters: Mapping[str, ParameterPool] = {}
+    results: Mapping[str, tuple[str, ...]] = {}
+
+
+ToolPools = Mapping[str, ToolPool]
+_POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
+
+
+def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
+    """Read pools from a JSON file: tool name to ``names, descriptions, parameters, results``.
+
+    Args:
+        path: The file.
+        toolbox: Whose tools, parameters and result fields alone the file may name.
+
+    Raises:
+        InputError: The file cannot be read or has another form; a name is no identifier, could be
+            two tools' at once, or is unknown to the toolbox; a description is empty or names a
+            tool. Says where, and what to do.
+    """
+    try:
+        pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise InputError(
+            f"{path}: {place}: {first['msg']}. A tool's pool is an object of names, descriptions, "
+            "parameters (each with names and descriptions) and results (each a list of names)."
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as a file of tool pools: {error}.") from error
+    for problem in chain(_problems(pools), _unknown(pools, toolbox) if toolbox else ()):
+        raise InputError(f"{path}: {problem}")
+    return pools
+
+
+def name_problem(name: str) -> str:
+    """Return why a text cannot name a tool, parameter or field; nothing where it can."""
+    if not NAME.fullmatch(name):
+        return (
+            f"{name!r} is no identifier. Names are letters, digits and underscores, and do not "
+            "start with a digit."
+        )
+    if _RESERVED.fullmatch(name):
+        return f"{name!r} means something else in a plan. Choose another name."
+    return ""
+
+
+def description_problem(text: str, tools: Iterable[str]) -> str:
+    """Return why a text cannot describe a tool or parameter; nothing where it can.
+
+    Args:
+        text: The description.
+        tools: Names of tools, none of which it may name: they may be renamed, or not be there.
+    """
+    if not text.strip() or "\n" in text:
+        return f"The description {text!r:.60} is empty or has several lines. Write one line."
+    if named := next(named_tools(text, tools), None):
+        return (
+            f"The description {text!r:.60} names the tool {named}, which may be renamed or absent. "
+            "Say it without names of tools."
+        )
+    return ""
+
+
+def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
+    """Yield the tools that a text names; a name that may be an ordinary word is not taken for one.
+
+    Args:
+        text: What is read, such as a description.
+        tools: Names to look for.
+    """
+    for tool in tools:
+        if tool in text and _CODED.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
+            yield tool
+
+
+def key_of(name: str) -> str:
+    """Return what two names share that differ in case and underscores alone."""
+    return name.replace("_", "").casefold()
+
+
+def _problems(pools: ToolPools) -> Iterator[str]:
+    """Yield what is wrong with pools by themselves, with the place."""
+    owners = {key_of(tool): tool for tool in pools}
+    for tool, pool in pools.items():
+        if tool == NO_EVIDENCE.name and pool.names:
+            yield f"{tool}.names: This tool keeps its name in every toolbox. Remove its names."
+        for name in pool.names:
+            owner = owners.setdefault(key_of(name), tool)
+            if owner != tool:
+                yield (
+                    f"{tool}.names: {name!r} could be the name of {owner} too. "
+                    "Give each tool names of its own."
+                )
+        for place, name in _names(tool, pool):
+            if problem := name_problem(name):
+                yield f"{place}: {problem}"
+        for place, text in _descriptions(tool, pool):
+            if problem := description_problem(text, pools):
+                yield f"{place}: {problem}"
+
+
+def _names(tool: str, pool: ToolPool) -> Iterator[tuple[str, str]]:
+    yield from ((f"{tool}.names", name) for name in pool.names)
+    for parameter, own in pool.parameters.items():
+        yield from ((f"{tool}.parameters.{parameter}.names", name) for name in own.names)
+    for field, names in pool.results.items():
+        yield from ((f"{tool}.results.{field}", name) for name in names)
+
+
+def _descriptions(tool: str, pool: ToolPool) -> Iterator[tuple[str, str]]:
+    yield from ((f"{tool}.descriptions", text) for text in pool.descriptions)
+    for parameter, own in pool.parameters.items():
+        place = f"{tool}.parameters.{parameter}.descriptions"
+        yield from ((place, text) for text in own.descriptions)
+
+
+def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
+    """Yield what pools name that the toolbox does not have."""
+    for tool, pool in pools.items():
+        if tool not in toolbox:
+            yield f"The toolbox has no tool {tool!r}. Its tools are {', '.join(toolbox.names)}."
+            continue
+        spec = toolbox[tool]
+        names = [parameter.name for parameter in spec.parameters]
+        for place, asked, there in (
+            ("parameters", pool.parameters, names),
+            ("results", pool.results, spec.results),
+        ):
+            if missing := [name for name in asked if name not in there]:
+                yield (
+                    f"{tool}.{place}: The tool has no {missing[0]!r}; it has "
+                    f"{', '.join(there) or 'none'}. Remove it or correct its name."
+                )

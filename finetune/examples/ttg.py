@@ -1,0 +1,87 @@
+"""Tool-Task Generator (TTG): secondary tasks about a query's plan, beside planning itself.
+
+REAPER (Joshi et al. 2024, section on the Tool-Task Generator). Every task that writes a plan asks
+for a whole one, under the planner's own role; what is to be done stands in the prompt's tail.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from pydantic import Field
+
+from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.examples.masked_tasks import complete_plan, fill_parameters, fill_step
+from casewright.finetune.examples.order_task import order_steps
+from casewright.finetune.examples.provided_task import provided_tools
+from casewright.finetune.examples.reading_tasks import identify_tools, query_from_plan
+from casewright.finetune.examples.secondary import Posed, Subject, Task
+from casewright.finetune.examples.tevo import Evolved
+from casewright.finetune.recipe.section import Section
+from casewright.planner import render_prompt
+
+TaskName = Literal[
+    "query_from_plan",
+    "complete_plan",
+    "identify_tools",
+    "fill_step",
+    "order_steps",
+    "fill_parameters",
+    "provided_tools",
+]
+TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
+#: The paper's seven, in its order.
+TASKS: Mapping[TaskName, Task] = {
+    "query_from_plan": query_from_plan,
+    "complete_plan": complete_plan,
+    "identify_tools": identify_tools,
+    "fill_step": fill_step,
+    "order_steps": order_steps,
+    "fill_parameters": fill_parameters,
+    "provided_tools": provided_tools,
+}
+#: Secondary tasks whose answer is a plan.
+PLAN_LIKE: frozenset[TaskName] = frozenset(TASK_NAMES) - {"query_from_plan", "identify_tools"}
+
+
+class TtgSettings(Section):
+    """Which tasks are made of a query.
+
+    Attributes:
+        tasks_per_query: How many, planning itself included (the paper's Table 3 counts so); 0 and
+            1 both mean planning alone. A query that fewer tasks apply to has fewer.
+        tasks: The secondary tasks to draw from.
+    """
+
+    tasks_per_query: int = Field(default=3, ge=0, le=1 + len(TASK_NAMES))
+    tasks: tuple[TaskName, ...] = TASK_NAMES
+
+
+def tasks_of(evolved: Evolved, settings: TtgSettings, rng: random.Random) -> list[TrainingExample]:
+    """Make training examples of a query: planning first, then different secondary tasks.
+
+    Planning has the prompt that serving renders. What is drawn depends on the state of ``rng`` and
+    the other arguments alone.
+    """
+    source = _source(evolved)
+    prompt = render_prompt(evolved.request, evolved.shots)
+    posed: list[tuple[str, Posed]] = [(PLAN_TASK, Posed(prompt, str(evolved.plan)))]
+    subject = Subject.of(evolved)
+    names = list(dict.fromkeys(settings.tasks))
+    for name in rng.sample(names, len(names)):
+        if len(posed) >= settings.tasks_per_query:
+            break
+        if (task := TASKS[name](subject, rng)) is not None:
+            posed.append((name, task))
+    return [
+        TrainingExample(f"{source}#{number}:{name}", name, source, task.prompt, task.completion)
+        for number, (name, task) in enumerate(posed)
+    ]
+
+
+def _source(evolved: Evolved) -> str:
+    """Return the query's id, or its text where it has none."""
+    given = evolved.query.record.id
+    return evolved.query.query if given is None else str(given)

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from casewright.finetune.examples.shots import Neighbours, plain
+from casewright.finetune.examples.tevo import Evolved, TevoSettings, evolve
+from casewright.finetune.examples.tool_pools import ParameterPool, ToolPool
+from casewright.planner import AnnotatedQuery, render_prompt
+from casewright.tools import Toolbox, ToolExample, ToolSpec
+from tests.planner.helpers import ASKED, FACT, FIND, SHOP, annotated
+from tests.support.encoders import HashingEncoder
+
+QUERIES = annotated()
+NEIGHBOURS = Neighbours(QUERIES, HashingEncoder(256))
+POOLS = {
+    "find": ToolPool(names=("seek", "search_shop"), descriptions=("Searches for products.",)),
+    "own": ToolPool(
+        names=("mine",),
+        parameters={"query": ParameterPool(names=("words",), descriptions=("what it is",))},
+        results={"item_id": ("sku",)},
+    ),
+    "fact": ToolPool(names=("tell",), descriptions=("What is known of a product.",)),
+}
+#: Everything that can change does.
+MOST = TevoSettings(
+    unchanged=0, rename_tools=1, rename_parameters=1, rename_results=1, reword=1, no_example=0
+)
+OFF = TevoSettings(enabled=False, shots=0)
+
+
+def evolved(
+    query: AnnotatedQuery,
+    settings: TevoSettings = MOST,
+    seed: int = 0,
+    toolbox: Toolbox = SHOP,
+    **more: Any,
+) -> Evolved:
+    return evolve(query, toolbox, settings, POOLS, NEIGHBOURS, random.Random(seed), **more)
+
+
+def read(query: str, plan: str, **more: Any) -> AnnotatedQuery:
+    return AnnotatedQuery.read({"id": "x", "query": query, "plan": plan, **more})
+
+
+def test_without_it_the_prompt_is_the_one_that_serving_renders() -> None:
+    for query in QUERIES:
+        found = evolved(query, OFF)
+        request = query.record.request(SHOP)
+        assert render_prompt(found.request, found.shots) == render_prompt(request)
+        assert found.plan == query.plan
+
+
+def test_an_unchanged_prompt_still_varies_in_its_plan_cases() -> None:
+    settings = TevoSettings(unchanged=1, shots=3)
+    found = [evolved(QUERIES[0], settings, seed) for seed in range(30)]
+    assert {render_prompt(one.request).head for one in found} == {
+        render_prompt(QUERIES[0].record.request(SHOP)).head
+    }
+    assert {len(one.shots) for one in found} == {0, 1, 2, 3}
+
+
+def test_the_gold_plan_its_tools_and_the_plan_cases_are_renamed_alike() -> None:
+    found = evolved(QUERIES[3])
+    assert str(found.plan) == (
+        's1 = mine(words="old tent")\ns2 = tell(item_id=s1.sku, query=question)'
+    )
+    mine = found.request.toolbox["mine"]
+    assert mine.signature() == "mine(words: span | question) -> sku, title"
+    assert mine.parameters[0].description == "what it is"
+    assert found.request.toolbox["tell"].description == "What is known of a product."
+    texts = [shot.plan for seed in range(20) for shot in evolved(QUERIES[3], seed=seed).shots]
+    assert any("mine(words=" in text for text in texts)
+    assert not any("own(" in text or "fact(" in text for text in texts)
+
+
+def test_needed_tools_stay_and_any_others_may_go() -> None:
+    kept = Counter[frozenset[str]]()
+    settings = TevoSettings(
+        unchanged=0, drop_tools=1, rename_tools=0, rename_parameters=0, rename_results=0
+    )
+    for seed in range(200):
+        names = evolved(QUERIES[3], settings, seed).request.toolbox.names
+        assert {"own", "fact", "no_evidence"} <= set(names)
+        kept[frozenset(names) - {"own", "fact", "no_evidence"}] += 1
+    assert set(map(tuple, map(sorted, kept))) == {(), ("find",), ("desk",), ("desk", "find")}
+
+
+def test_tools_stand_in_any_order_and_nothing_to_look_up_last() -> None:
+    settings = TevoSettings(unchanged=0, drop_tools=0, rename_tools=0)
+    orders = {evolved(QUERIES[3], settings, seed).request.toolbox.names for seed in range(60)}
+    assert len(orders) > 15
+    assert {order[-1] for order in orders} == {"no_evidence"}
+
+
+def test_the_records_own_changes_to_the_toolbox_hold() -> None:
+    extra = {"name": "rent", "parameters": {"item_id": ""}, "results": ["evidence"]}
+    query = read(
+        "what is the rent of a tent",
+        's1 = find(query="tent")\ns2 = rent(item_id=s1.item_id)',
+        tools_extra=[extra],
+        tools_removed=["own"],
+    )
+    for seed in range(20):
+        found = evolved(query, seed=seed)
+        found.request.validate(found.plan)
+        assert found.plan.tools[1] == "rent"
+        assert "mine" not in found.request.toolbox
+        assert "own" not in found.request.toolbox
+
+
+def test_a_tool_of_the_record_is_renamed_where_it_has_a_pool() -> None:
+    extra = {"name": "rent", "parameters": {"item_id": ""}, "results": ["evidence"]}
+    query = read("rent?", "s1 = rent(item_id=context.p)", context={"p": "1"}, tools_extra=[extra])
+    pools = {"rent": ToolPool(names=("hire",))}
+    found = evolve(query, SHOP, MOST, pools, None, random.Random(0))
+    found.request.validate(found.plan)
+    assert str(found.plan) == "s1 = hire(item_id=context.p)"
+
+
+def test_an_example_that_calls_a_tool_that_is_not_there_is_not_shown() -> None:
+    plan = 's1 = find(query="lamp")\ns2 = fact(item_id=s1.item_id, query=question)'
+    own = ToolExample("how old is the lamp", plan)
+    box = Toolbox([FIND, replace(FACT, example=own)])
+    query = read("is it heavy", "s1 = fact(item_id=context.p, query=question)", context={"p": "1"})
+    settings = TevoSettings(unchanged=0, drop_tools=1, no_example=0, examples=0, rename_tools=0)
+    shown = set()
+    for seed in range(20):
+        found = evolve(query, box, settings, {}, None, random.Random(seed))
+        shown.add(("find" in found.request.toolbox, found.request.toolbox["fact"].example is None))
+    assert shown == {(True, False), (False, True)}
+
+
+def test_examples_are_queries_of_that_tool_alone() -> None:
+    settings = TevoSettings(unchanged=0, examples=1, no_example=0, rename_tools=0, drop_tools=0)
+    for seed in range(30):
+        found = evolved(QUERIES[3], settings, seed)
+        desk = found.request.toolbox["desk"].example
+        assert desk is not None
+        assert desk.plan == ASKED
+        assert desk.query in {query.query for query in QUERIES if "desk" in query.plan.tools}
+
+
+def test_examples_may_be_left_out() -> None:
+    settings = TevoSettings(unchanged=0, no_example=1)
+    assert all(tool.example is None for tool in evolved(QUERIES[0], settings).request.toolbox)
+
+
+def test_the_question_itself_is_never_shown_whatever_its_case_and_marks() -> None:
+    twin = read(QUERIES[0].query.upper() + "?!", str(QUERIES[0].plan))
+    neighbours = Neighbours([*QUERIES, twin], HashingEncoder(256))
+    settings = TevoSettings(unchanged=0, examples=1, shots=8, random_shots=0.5)
+    for seed in range(50):
+        found = evolve(QUERIES[0], SHOP, settings, {}, neighbours, random.Random(seed))
+        texts = [tool.example.query for tool in found.request.toolbox if tool.example]
+        texts += [shot.query for shot in found.shots]
+        assert plain(QUERIES[0].query) not in map(plain, texts)
+
+
+def test_plan_cases_can_be_run_where_they_are_shown() -> None:
+    settings = TevoSettings(unchanged=0, drop_tools=1, rename_tools=0, shots=8, random_shots=0.5)
+    for query in QUERIES:
+        for seed in range(10):
+            found = evolved(query, settings, seed)
+            for shot in found.shots:
+                assert "context" not in shot.plan or found.request.context
+                assert not any(
+                    f"{name}(" in shot.plan
+                    for name in SHOP.names
+                    if name not in found.request.toolbox
+                )
+
+
+def test_the_nearest_question_is_shown_first() -> None:
+    assert NEIGHBOURS.near("do you sell wool socks")[0].query.startswith("do you sell")
+    assert len(NEIGHBOURS.near("do you sell wool socks")) == len(QUERIES) - 1
+
+
+def test_a_question_that_is_no_neighbour_has_neighbours() -> None:
+    assert NEIGHBOURS.near("may I return opened boxes")[0].query == "can I return opened boxes"
+
+
+def test_queries_with_a_toolbox_of_their_own_are_shown_to_nobody() -> None:
+    removed = read("do you sell tents", 's1 = find(query="tents")', tools_removed=["own"])
+    neighbours = Neighbours([removed, *QUERIES], HashingEncoder(256))
+    assert removed not in neighbours.near(QUERIES[0].query)
+    assert neighbours.near(removed.query)
+
+
+def test_without_neighbours_there_are_no_plan_cases() -> None:
+    empty = Neighbours([], HashingEncoder())
+    for neighbours in (None, empty):
+        found = evolve(QUERIES[0], SHOP, MOST, POOLS, neighbours, random.Random(3))
+        found.request.validate(found.plan)
+        assert found.shots == ()
+
+
+def test_tools_of_other_domains_are_added_where_they_are_given() -> None:
+    tide = ToolSpec("tide", "The next high tide.")
+    clash = ToolSpec("desk", "A desk to buy.")
+    settings = TevoSettings(unchanged=0, distractors=2, rename_tools=0)
+    found = [
+        evolved(QUERIES[0], settings, seed, distractors=[tide, clash]).request.toolbox
+        for seed in range(30)
+    ]
+    assert {"tide" in toolbox for toolbox in found} == {True, False}
+    assert all(toolbox["desk"] != clash for toolbox in found if "desk" in toolbox)
+
+
+def test_a_tool_that_another_names_comes_with_it_under_that_name() -> None:
+    get_user = ToolSpec("get_user", "Who asks.", (), ("user_id",))
+    points = replace(FACT, name="points", description="Points of a user; needs get_user first.")
+    box = Toolbox([get_user, points, FIND])
+    query = read("points?", "s1 = points(item_id=context.p, query=question)", context={"p": "1"})
+    pools = {"get_user": ToolPool(names=("who",))}
+    for seed in range(20):
+        found = evolve(query, box, MOST, pools, None, random.Random(seed))
+        assert "get_user" in found.request.toolbox
+
+
+@pytest.mark.parametrize("settings", [MOST, TevoSettings(), OFF], ids=["most", "default", "off"])
+def test_the_same_seed_gives_the_same_prompt(settings: TevoSettings) -> None:
+    for query in QUERIES:
+        once, again = (evolved(query, settings, seed=5) for _ in range(2))
+        assert render_prompt(once.request, once.shots) == render_prompt(again.request, again.shots)
+        assert once.plan == again.plan
+
+
+@pytest.mark.parametrize(
+    "setting", [{"reword": 1.5}, {"shots": -1}, {"rename": 0.5}, {"drop_tools": -0.1}], ids=str
+)
+def test_a_setting_out_of_bounds_or_unknown_is_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TevoSettings(**setting)

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.finetune.examples.renaming import RenameShares, Renaming, ToolNames, draw_renaming
+from casewright.finetune.examples.tool_pools import ParameterPool, ToolPool
+from casewright.planner import ListValue, Plan, Step, StepRef, parse_plan, violations
+from casewright.tools import Parameter, Source, Toolbox, ToolSpec
+from tests.planner.helpers import SHOP, parameter
+from tests.planner.strategies import SCALARS, SENTENCES
+
+ALL = RenameShares(1.0, 1.0, 1.0)
+NAMES = st.from_regex(r"[a-c]{1,2}_?[A-C]?", fullmatch=True).filter(lambda name: name != "")
+TOOLS = [tool for tool in SHOP if tool.name != "no_evidence"]
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> dict[str, ToolPool]:
+    """Draw pools of so few names that they clash within and between tools."""
+    found = {}
+    for tool in TOOLS:
+        names = st.lists(NAMES, max_size=4).map(tuple)
+        own = {p.name: ParameterPool(names=draw(names)) for p in tool.parameters}
+        results = {result: draw(names) for result in tool.results}
+        found[tool.name] = ToolPool(names=draw(names), parameters=own, results=results)
+    return found
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Draw a plan of the shop's tools with its parameters, valid or not."""
+    steps: list[Step] = []
+    for number in range(1, draw(st.integers(1, 4)) + 1):
+        tool = draw(st.sampled_from(TOOLS))
+        scalars = SCALARS.filter(lambda value: not isinstance(value, StepRef))
+        if number > 1:
+            step = draw(st.integers(1, number - 1))
+            fields = SHOP[steps[step - 1].tool].results
+            scalars = scalars | st.builds(StepRef, st.just(step), st.sampled_from(fields))
+        values = scalars | st.builds(ListValue, st.lists(scalars, max_size=3).map(tuple))
+        arguments = [(p.name, draw(values)) for p in tool.parameters if draw(st.booleans())]
+        steps.append(Step(tool.name, tuple(arguments)))
+    return Plan(tuple(steps))
+
+
+@settings(max_examples=40, deadline=None)
+@given(pools(), plans(), SENTENCES, st.integers(0, 99))
+def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
+    drawn: dict[str, ToolPool], plan: Plan, question: str, seed: int
+) -> None:
+    names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
+    box = Toolbox(names.spec(tool) for tool in SHOP)
+    renamed = names.plan(plan)
+    assert names.inverse().plan(renamed) == plan
+    context = {"product_id": "p1"}
+    before = list(violations(plan, SHOP, question=question, context=context))
+    after = list(violations(renamed, box, question=question, context=context))
+    assert [error.step for error in after] == [error.step for error in before]
+
+
+def test_words_that_look_like_names_stay_what_they_are() -> None:
+    names = Renaming(
+        {
+            "own": ToolNames("mine", {"query": "q"}, {"item_id": "sku"}),
+            "fact": ToolNames("facts", {"item_id": "sku", "query": "item_id"}),
+        }
+    )
+    plan = parse_plan(
+        's1 = own(query="own s1.item_id query")\n'
+        's2 = fact(item_id=s1.item_id, query="fact(item_id=s1.item_id)")\n'
+        "s3 = fact(item_id=context.item_id, query=question)\n"
+        's4 = other(query=[s1[1].item_id, "item_id", s2.evidence])'
+    )
+    assert str(names.plan(plan)) == (
+        's1 = mine(q="own s1.item_id query")\n'
+        's2 = facts(sku=s1.sku, item_id="fact(item_id=s1.item_id)")\n'
+        "s3 = facts(sku=context.item_id, item_id=question)\n"
+        's4 = other(query=[s1[1].sku, "item_id", s2.evidence])'
+    )
+    assert names.inverse().plan(names.plan(plan)) == plan
+
+
+def test_a_renamed_parameter_keeps_what_it_admits() -> None:
+    """Also what it admits by its own name: sources are not taken anew from the other one."""
+    tool = ToolSpec(
+        "give",
+        "",
+        (
+            Parameter("thing_id"),
+            parameter("unit", choices=("celsius",), kind="string", required=False),
+            Parameter("words"),
+        ),
+    )
+    names = {"thing_id": "thing", "unit": "scale", "words": "words_id"}
+    thing, scale, words = Renaming({"give": ToolNames("take", names)}).spec(tool).parameters
+    assert (thing.name, thing.sources) == ("thing", frozenset({Source.CONTEXT, Source.STEP}))
+    assert (scale.choices, scale.kind, scale.required) == (("celsius",), "string", False)
+    assert (words.name, Source.SPAN in words.sources) == ("words_id", True)
+
+
+def test_no_drawn_name_is_another_tools_own() -> None:
+    drawn = {"find": ToolPool(names=("OWN", "fact", "desk_", "seek"))}
+    for seed in range(20):
+        names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
+        assert names.tools["find"].tool == "seek"
+
+
+def test_a_tool_keeps_its_name_where_no_other_is_left() -> None:
+    names = draw_renaming(list(SHOP), {"find": ToolPool(names=("own",))}, ALL, random.Random(0))
+    assert names.tools["find"].tool == "find"
+
+
+def test_no_evidence_and_tools_that_must_not_be_renamed_keep_their_names() -> None:
+    drawn = {name: ToolPool(names=(f"{name}_other",)) for name in ("no_evidence", "own", "desk")}
+    names = draw_renaming(list(SHOP), drawn, ALL, random.Random(0), fixed=["own"])
+    assert {own: new.tool for own, new in names.tools.items()} == {
+        "no_evidence": "no_evidence",
+        "own": "own",
+        "desk": "desk_other",
+    }
+
+
+def test_tools_that_return_the_same_field_call_it_the_same() -> None:
+    drawn = {
+        "find": ToolPool(results={"item_id": ("sku", "ref"), "title": ("label",)}),
+        "own": ToolPool(results={"item_id": ("ref", "thing"), "title": ("name",)}),
+    }
+    for seed in range(10):
+        names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
+        find, own = names.tools["find"].results, names.tools["own"].results
+        assert find["item_id"] == own["item_id"] == "ref"
+        # Their pools for titles do not agree.
+        assert (find["title"], own["title"]) == ("label", "name")
+
+
+def test_nothing_is_renamed_where_no_share_is() -> None:
+    drawn = {"find": ToolPool(names=("seek",), results={"title": ("label",)})}
+    names = draw_renaming(list(SHOP), drawn, RenameShares(0, 0, 0), random.Random(0))
+    plan = parse_plan('s1 = find(query="x")\ns2 = find(query=s1.title)')
+    assert names.plan(plan) == plan

@@ -1,0 +1,150 @@
+"""Over all of the shop's queries: what training shows is right under its own prompt."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from casewright.domains import find_domain
+from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.examples.shots import plain
+from casewright.finetune.examples.tevo import Evolved
+from casewright.finetune.examples.ttg import PLAN_LIKE, TASK_NAMES
+from casewright.planner import parse_plan, render_prompt, violations
+from casewright.tools import Toolbox
+from tests.support.training_examples import calls_of, digest, shop_examples, shop_toolbox, tools_of
+
+Made = list[tuple[Evolved, list[TrainingExample]]]
+
+
+@pytest.fixture(scope="module")
+def made() -> Made:
+    return shop_examples(find_domain("shopping").queries(), seed=1)
+
+
+def test_every_query_has_planning_first_and_every_task_has_many(made: Made) -> None:
+    assert len(made) >= 4800
+    assert all(examples[0].task == PLAN_TASK for _, examples in made)
+    counts = Counter(example.task for _, examples in made for example in examples)
+    assert set(counts) == {PLAN_TASK, *TASK_NAMES}
+    assert min(counts.values()) > 2000
+    assert len({example.id for _, examples in made for example in examples}) == counts.total()
+
+
+def test_every_gold_plan_is_valid_under_its_own_toolbox(made: Made) -> None:
+    for evolved, examples in made:
+        evolved.request.validate(evolved.plan)
+        assert parse_plan(examples[0].completion) == evolved.plan
+
+
+def test_every_plan_that_a_task_asks_for_is_valid_with_the_tools_of_its_own_prompt(
+    made: Made,
+) -> None:
+    for evolved, examples in made:
+        request = evolved.request
+        for example in examples:
+            if example.task in PLAN_LIKE:
+                shown = Toolbox(request.toolbox[name] for name in tools_of(example))
+                errors = violations(
+                    parse_plan(example.completion),
+                    shown,
+                    question=request.question,
+                    context=request.context,
+                )
+                assert list(errors) == []
+
+
+def test_planning_has_the_prompt_that_serving_renders(made: Made) -> None:
+    for evolved, examples in made:
+        assert examples[0].prompt == render_prompt(evolved.request, evolved.shots)
+
+
+def test_a_prompt_shows_calls_of_tools_that_it_lists_alone(made: Made) -> None:
+    own = set(shop_toolbox().names)
+    for _, examples in made:
+        for example in examples:
+            listed = set(tools_of(example))
+            text = str(example.prompt)
+            assert calls_of(text) <= listed
+            # Names such as prod_search are no words of anybody's question.
+            assert not any(name in text for name in own - listed)
+
+
+def test_no_two_tools_parameters_or_results_of_a_prompt_share_a_name(made: Made) -> None:
+    for evolved, _ in made:
+        toolbox = evolved.request.toolbox
+        assert len({name.casefold() for name in toolbox.names}) == len(toolbox)
+        assert toolbox.names[-1] == "no_evidence"
+        for tool in toolbox:
+            assert len({parameter.name for parameter in tool.parameters}) == len(tool.parameters)
+            assert len(set(tool.results)) == len(tool.results)
+
+
+def test_no_plan_case_or_example_has_the_words_of_the_question(made: Made) -> None:
+    for evolved, _ in made:
+        examples = [tool.example for tool in evolved.request.toolbox if tool.example]
+        shown = [plain(example.query) for example in (*examples, *evolved.shots)]
+        assert plain(evolved.query.query) not in shown
+        assert len(set(shown)) == len(shown)
+
+
+def test_plan_cases_are_valid_but_for_their_question(made: Made) -> None:
+    for evolved, _ in made:
+        for shot in evolved.shots:
+            errors = violations(
+                parse_plan(shot.plan),
+                evolved.request.toolbox,
+                question=shot.query,
+                context=evolved.request.context,
+            )
+            assert list(errors) == []
+
+
+def test_a_tool_that_the_record_takes_away_is_not_there(made: Made) -> None:
+    taken = [evolved for evolved, _ in made if evolved.query.record.tools_removed]
+    assert len(taken) > 50
+    for evolved in taken:
+        kept = len(evolved.query.record.request(shop_toolbox()).toolbox)
+        assert len(evolved.request.toolbox) <= kept
+
+
+def test_tools_of_the_record_keep_their_names(made: Made) -> None:
+    """They have no pool."""
+    found = 0
+    for evolved, _ in made:
+        request = evolved.query.record.request(shop_toolbox())
+        extra = set(request.toolbox.names) - set(shop_toolbox().names)
+        for step, renamed in zip(evolved.query.plan.steps, evolved.plan.steps, strict=True):
+            if step.tool in extra:
+                found += 1
+                assert renamed.tool == step.tool
+    assert found > 100
+
+
+def test_prompts_vary(made: Made) -> None:
+    sizes = Counter(len(evolved.request.toolbox) for evolved, _ in made)
+    names = Counter(name for evolved, _ in made for name in evolved.request.toolbox.names)
+    shots = Counter(len(evolved.shots) for evolved, _ in made)
+    assert set(sizes) >= {2, 3, 4, 5, 6, 7}
+    assert len([name for name, count in names.items() if count > 50]) > 70
+    assert set(shots) == {0, 1, 2, 3, 4}
+
+
+def test_the_same_seed_gives_the_same_examples_in_any_process() -> None:
+    root = Path(__file__).parents[2]
+    code = "from tests.support.training_examples import digest; print(digest(7, 60))"
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root,
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.split() == [digest(7, 60)]
+    assert digest(8, 60) != digest(7, 60)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.domains import find_domain
+from casewright.errors import InputError
+from casewright.finetune.examples.tool_pools import key_of, read_pools
+from casewright.tools import Toolbox
+from tests.planner.helpers import SHOP
+from tests.support.training_examples import shop_toolbox
+
+FIND = {
+    "names": ["look_for", "searchItems"],
+    "descriptions": ["Searches for things to buy."],
+    "parameters": {"query": {"names": ["words"], "descriptions": ["what to find"]}},
+    "results": {"item_id": ["sku"], "title": ["name"]},
+}
+
+
+def written(folder: Path, pools: Any) -> Path:
+    path = folder / "pools.json"
+    path.write_text(pools if isinstance(pools, str) else json.dumps(pools), encoding="utf-8")
+    return path
+
+
+def refused(folder: Path, pools: Any, toolbox: Toolbox | None = None) -> str:
+    path = written(folder, pools)
+    with pytest.raises(InputError) as error:
+        read_pools(path, toolbox)
+    assert str(path) in str(error.value)
+    return str(error.value)
+
+
+def test_pools_are_read_by_tool(tmp_path: Path) -> None:
+    pools = read_pools(written(tmp_path, {"find": FIND, "no_evidence": {}}), SHOP)
+    assert pools["find"].names == ("look_for", "searchItems")
+    assert pools["find"].parameters["query"].descriptions == ("what to find",)
+    assert pools["find"].results["item_id"] == ("sku",)
+    assert pools["no_evidence"].names == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"names": ["look for"]}, "find.names: 'look for' is no identifier"),
+        ({"names": ["9th"]}, "find.names: '9th' is no identifier"),
+        ({"names": ["context"]}, "find.names: 'context' means something else in a plan"),
+        ({"parameters": {"query": {"names": ["s1"]}}}, "find.parameters.query.names: 's1' means"),
+        ({"results": {"title": ["a-b"]}}, "find.results.title: 'a-b' is no identifier"),
+        ({"descriptions": [" "]}, "find.descriptions: The description ' ' is empty"),
+        ({"descriptions": ["two\nlines"]}, "several lines"),
+        ({"parameters": {"query": {"descriptions": [""]}}}, "find.parameters.query.descriptions"),
+        ({"title": "x"}, "find.title: Extra inputs are not permitted"),
+        ({"names": "look_for"}, "find.names"),
+        ({"parameters": {"question": {}}}, "find.parameters: The tool has no 'question'"),
+        ({"results": {"price": ["cost"]}}, "find.results: The tool has no 'price'; it has item_id"),
+    ],
+)
+def test_what_a_pool_may_not_have_is_refused_with_its_place(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    assert said in refused(tmp_path, {"find": {**FIND, **changed}}, SHOP)
+
+
+def test_a_name_that_two_tools_could_have_is_refused_whatever_its_case(tmp_path: Path) -> None:
+    said = refused(tmp_path, {"find": FIND, "own": {"names": ["LookFor"]}})
+    assert "own.names: 'LookFor' could be the name of find too" in said
+
+
+def test_a_name_that_is_another_tools_own_is_refused(tmp_path: Path) -> None:
+    said = refused(tmp_path, {"own": {"names": ["find"]}, "find": {}})
+    assert "own.names: 'find' could be the name of find too" in said
+
+
+def test_the_plan_for_nothing_to_look_up_keeps_its_name(tmp_path: Path) -> None:
+    assert "keeps its name" in refused(tmp_path, {"no_evidence": {"names": ["nothing"]}})
+
+
+def test_a_description_that_names_a_tool_is_refused(tmp_path: Path) -> None:
+    pools = {"find_item": {}, "own": {"descriptions": ["Use it after find_item."]}}
+    assert "names the tool find_item" in refused(tmp_path, pools)
+    # An ordinary word is no tool's name.
+    pools = {"find": {}, "own": {"descriptions": ["Use it to find what was bought."]}}
+    assert read_pools(written(tmp_path, pools))
+
+
+def test_a_tool_that_the_toolbox_lacks_is_refused(tmp_path: Path) -> None:
+    pools = {"sell": {"names": ["vend"]}}
+    assert "The toolbox has no tool 'sell'. Its tools are find, own" in refused(
+        tmp_path, pools, SHOP
+    )
+    assert read_pools(written(tmp_path, pools))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"find": []}', "[" * 100_000], ids=range(5))
+def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    refused(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_pools(tmp_path / "none.json")
+
+
+def test_the_shops_pools_fit_its_tools_and_are_large() -> None:
+    path = find_domain("shopping").tool_pools
+    assert path is not None
+    pools = read_pools(path, shop_toolbox())
+    for tool in shop_toolbox():
+        pool = pools[tool.name]
+        assert len(set(pool.descriptions) - {tool.description}) >= 8
+        if tool.name == "no_evidence":
+            continue
+        assert len(set(map(key_of, pool.names)) - {key_of(tool.name)}) >= 8
+        assert any("_" in name for name in pool.names)
+        assert any(name != name.lower() for name in pool.names)
+        for parameter in tool.parameters:
+            own = pool.parameters[parameter.name]
+            assert len(set(own.names) - {parameter.name}) >= 5
+            assert len(set(own.descriptions)) >= 5
+        for result in tool.results:
+            assert len(set(pool.results[result]) - {result}) >= 5

@@ -1,0 +1,72 @@
+"""The shop's training examples with a fast encoder, and what a prompt says of its tools."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+
+from casewright.domains import find_domain
+from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.examples.shots import Neighbours
+from casewright.finetune.examples.tevo import Evolved, TevoSettings, evolve
+from casewright.finetune.examples.tool_pools import ToolPool, read_pools
+from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
+from casewright.planner import AnnotatedQuery, plan_store
+from casewright.tools import Toolbox
+from tests.support.encoders import HashingEncoder
+
+ALL_TASKS = TtgSettings(tasks_per_query=1 + len(TASK_NAMES))
+_TOOL = re.compile(r"^(\w+)\(.*\) -> ", re.MULTILINE)
+_CALL = re.compile(r"^s\d+ = (\w+)\(", re.MULTILINE)
+
+
+@cache
+def shop_toolbox() -> Toolbox:
+    """The shop's tools to plan with, over empty stores."""
+    empty = plan_store([], HashingEncoder())
+    return shopping_toolbox(defaultdict(lambda: empty))
+
+
+@cache
+def shop_pools() -> dict[str, ToolPool]:
+    path = find_domain("shopping").tool_pools
+    assert path is not None
+    return read_pools(path, shop_toolbox())
+
+
+def shop_examples(
+    queries: Sequence[AnnotatedQuery], seed: int, settings: TevoSettings | None = None
+) -> list[tuple[Evolved, list[TrainingExample]]]:
+    """Evolve every query, and make every task of it."""
+    rng = random.Random(seed)
+    neighbours = Neighbours(queries, HashingEncoder())
+    given = (settings or TevoSettings(), shop_pools(), neighbours, rng)
+    made = []
+    for query in queries:
+        evolved = evolve(query, shop_toolbox(), *given)
+        made.append((evolved, tasks_of(evolved, ALL_TASKS, rng)))
+    return made
+
+
+def digest(seed: int, count: int) -> str:
+    """Return a hash of the examples of the shop's first queries."""
+    made = shop_examples(find_domain("shopping").queries()[:count], seed)
+    rows = [example.to_row() for _, examples in made for example in examples]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def tools_of(example: TrainingExample) -> list[str]:
+    """Return the names of the tools that a prompt lists."""
+    listed = example.prompt.head.partition("\nTools:\n")[2].partition("\n\nConstraints:\n")[0]
+    return _TOOL.findall(listed)
+
+
+def calls_of(text: str) -> set[str]:
+    """Return the names of the tools that plans in a text call."""
+    return set(_CALL.findall(text))
