@@ -1,0 +1,70 @@
+"""A file of annotated queries that a killed run leaves whole, and a later one goes on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.finetune.queries.query_files import json_line, read_text
+
+
+class ResumedLines:
+    """A JSON Lines file of records with a query, written one record after the other.
+
+    Each record is in the file before the next is made. A last line that a killed run left without
+    its end is taken off.
+
+    Attributes:
+        path: The file.
+        records: What it held when it was opened.
+
+    Raises:
+        InputError: It cannot be read or written, or holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = read_text(path) if path.exists() else ""
+        whole, end, torn = text.rpartition("\n")
+        self.records = [
+            self._record(line, number)
+            for number, line in enumerate(whole.split("\n"), 1)
+            if line.strip()
+        ]
+        if torn.strip():
+            decoded = _decoded(torn)
+            if decoded is None and torn.startswith("{"):
+                self._write(whole + end, "w")
+                return
+            self.records.append(self._record(torn, text.count("\n") + 1))
+            self._write("\n", "a")
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one record."""
+        self._write(json_line(record), "a")
+
+    def _write(self, text: str, mode: str) -> None:
+        try:
+            with self.path.open(mode, encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+    def _record(self, line: str, number: int) -> dict[str, Any]:
+        record = _decoded(line)
+        if not isinstance(record, dict) or not isinstance(record.get("query"), str):
+            raise InputError(
+                f"{self.path}, line {number}: no annotated query, so this file is not gone on "
+                "with. Choose another to write."
+            )
+        return record
+
+
+def _decoded(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,174 @@
+"""Sampling a pool of queries from start to end: texts in, a sheet and its figures out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from casewright.errors import InputError
+from casewright.finetune.queries.annotation_sheet import sheet_record
+from casewright.finetune.queries.choose import METHODS, Method, sample
+from casewright.finetune.queries.pool_figures import PoolFigures, pool_figures
+from casewright.finetune.queries.similarity import Vectors, best_similarity, distinct
+from casewright.stores import Encoder
+from casewright.stores.progress import note, progress_bar
+
+#: Texts that are embedded at once; between them, progress is told.
+EMBEDDED = 512
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPool:
+    """A sample of a large pool.
+
+    Attributes:
+        sheet: The sampled queries as records to annotate.
+        method: How they were sampled.
+        seed: Of the sample.
+        read: Queries in the large pool's file; those left were there before or in the initial pool.
+        figures: By what was sampled: the initial pool, the method, the random control.
+        seconds: What embedding took, and each sampling.
+        initial: Array (n, d).
+        large: Array (N, d), each text once.
+        rows_sampled: Rows of the large pool.
+    """
+
+    sheet: Sequence[Mapping[str, Any]]
+    method: Method
+    seed: int
+    read: int
+    figures: Mapping[str, PoolFigures]
+    seconds: Mapping[str, float]
+    initial: Vectors
+    large: Vectors
+    rows_sampled: Sequence[int]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the figures as rows; what was not measured is null."""
+        rows = []
+        for name, figures in self.figures.items():
+            shown = {
+                key: None if isinstance(value, float) and math.isnan(value) else value
+                for key, value in asdict(figures).items()
+            }
+            rows.append({"pool": name, **shown, "seconds": self.seconds.get(name)})
+        return rows
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the figures must know."""
+        lines = [
+            f"{self.read:,} queries in the pool, {len(self.large):,} different ones that are not "
+            f"in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
+            "coverage: mean over the pool of the highest similarity to the sample. "
+            "near_duplicates: share of the sample with another of it above 0.9.",
+        ]
+        if "dqs_large" in self.figures:
+            lines.append(
+                "dqs_large samples the whole pool, as printed: a uniform sample like random, of "
+                "another draw."
+            )
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form, without the vectors."""
+        return {
+            "method": self.method,
+            "seed": self.seed,
+            "sampled": len(self.sheet),
+            "pool_read": self.read,
+            "pool_distinct": len(self.large),
+            "embedding_seconds": self.seconds["embedding"],
+            "rows": self.rows(),
+            "notes": self.notes(),
+        }
+
+    def draw(self, file: Path) -> None:
+        """Draw the pool with what was there before and after; see ``draw_pools``."""
+        from casewright.finetune.queries.pool_plot import draw_pools
+
+        draw_pools(
+            file, self.initial, self.large, self.large[list(self.rows_sampled)], method=self.method
+        )
+
+
+def sample_pool(
+    initial: Sequence[Mapping[str, Any]],
+    large: Sequence[Mapping[str, Any]],
+    encoder: Encoder,
+    *,
+    method: str = "dqs",
+    size: int | None = None,
+    extremes: int = 10,
+    seed: int = 0,
+    compare: bool = False,
+) -> SampledPool:
+    """Sample the large pool, and measure the sample beside the initial pool and a random one.
+
+    Args:
+        initial: Records with a ``query``, at least one.
+        large: Records with a ``query``; texts that differ in nothing but case and spaces are one,
+            and those of the initial pool are left out.
+        encoder: Embeds the queries.
+        method: One of ``METHODS``.
+        size: How many; as many as there are different texts in the initial pool by default.
+        extremes: Of DQS.
+        seed: Of the sample.
+        compare: Measure every method.
+
+    Raises:
+        InputError: There are too few queries, or no such method.
+    """
+    known = next((name for name in METHODS if name == method), None)
+    if known is None:
+        raise InputError(f"There is no method {method!r}. Methods are: {', '.join(METHODS)}.")
+    before = [str(record["query"]) for record in initial]
+    before = [before[row] for row in distinct(before)]
+    texts = [str(record["query"]) for record in large]
+    kept = distinct(texts, before)
+    wanted = size or len(before)
+    if wanted > len(kept):
+        raise InputError(
+            f"{wanted:,} queries are to be sampled, and the pool has {len(kept):,} different ones "
+            "that are not in the initial pool. Give a larger pool, or a smaller --size."
+        )
+    started = time.perf_counter()
+    initial_vectors = _embedded(before, encoder)
+    large_vectors = _embedded([texts[row] for row in kept], encoder)
+    seconds = {"embedding": time.perf_counter() - started}
+    note(f"Sampling {wanted:,} of {len(kept):,} queries …")
+    by_initial = best_similarity(large_vectors, initial_vectors)
+    figures = {"initial": pool_figures(initial_vectors, large_vectors, by_initial)}
+    chosen: list[int] = []
+    for name in METHODS if compare else dict.fromkeys((known, METHODS[-1])):
+        started = time.perf_counter()
+        rows = sample(name, initial_vectors, large_vectors, wanted, extremes=extremes, seed=seed)
+        seconds[name] = time.perf_counter() - started
+        figures[name] = pool_figures(large_vectors[rows], large_vectors, by_initial)
+        if name == known:
+            chosen = rows
+    return SampledPool(
+        sheet=[sheet_record(large[kept[row]]) for row in chosen],
+        method=known,
+        seed=seed,
+        read=len(texts),
+        figures=figures,
+        seconds=seconds,
+        initial=initial_vectors,
+        large=large_vectors,
+        rows_sampled=chosen,
+    )
+
+
+def _embedded(texts: Sequence[str], encoder: Encoder) -> Vectors:
+    parts = []
+    with progress_bar("Embedding", len(texts)) as advance:
+        for start in range(0, len(texts), EMBEDDED):
+            parts.append(encoder.embed(texts[start : start + EMBEDDED]))
+            advance(len(parts[-1]))
+    return np.concatenate(parts)

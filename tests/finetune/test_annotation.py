@@ -1,0 +1,215 @@
+"""From a sheet to annotated queries, by hand and by a chat model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.queries.annotation import (
+    FAILURES,
+    AnnotationReport,
+    annotate,
+    rest_file,
+    sheet_lines,
+    write_rest,
+)
+from casewright.finetune.queries.annotation_sheet import sheet_record
+from casewright.finetune.queries.resumed_lines import ResumedLines
+from casewright.planner import ChatPlanner, read_annotated
+from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
+from tests.planner.models import HangingModel, ScriptedModel, scripted
+
+LAMP = 's1 = find(query="a lamp")'
+
+
+def record(number: int, query: str, plan: str = "", **more: Any) -> dict[str, Any]:
+    return {"id": f"n{number}", "query": query, "context": {}, "plan": plan, "class": "", **more}
+
+
+def sheet(folder: Path, *records: dict[str, Any] | str) -> Path:
+    file = folder / "sheet.jsonl"
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def annotated(
+    source: Path, model: ScriptedModel | None = None, seconds: float = 20, **more: Any
+) -> tuple[AnnotationReport, Path]:
+    output = source.with_name("out.jsonl")
+    planner = None if model is None else ChatPlanner(model, seconds=seconds)
+    lines = sheet_lines(source)
+    return annotate(lines, ResumedLines(output), SHOP, planner=planner, **more), output
+
+
+def test_what_is_right_becomes_annotated_queries(tmp_path: Path) -> None:
+    source = sheet(
+        tmp_path,
+        record(1, "I want a lamp", 's1=find( query = "a lamp" )'),
+        record(2, "is it heavy", PAGE, context={"product_id": "p2"}, note="mine"),
+        record(3, "how old is my tent", OWNED.format("tent"), **{"class": "multi_step"}),
+    )
+    report, output = annotated(source)
+    assert (report.added, report.problems, report.rest) == (3, [], [])
+    found = read_annotated(output)
+    assert [(str(q.plan), q.label) for q in found] == [
+        (LAMP, "find"),
+        (PAGE, "fact"),
+        (OWNED.format("tent"), "multi_step"),
+    ]
+    assert json.loads(output.read_text(encoding="utf-8").splitlines()[1])["note"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason", "mend"),
+    [
+        (record(1, "a lamp", "find a lamp"), "s1: The step is called find", "Call it s1."),
+        (record(1, "a lamp", "s1 = buy()"), "s1: There is no tool buy.", "Use one of find"),
+        (record(1, "x", PAGE), "s1: The context of this request has no product_id.", "It is empty"),
+        (record(1, "x", 's1 = own(query="y")'), "is no run of adjacent words", "Copy whole words"),
+        (record(1, "a lamp", LAMP, **{"class": "lamps"}), "no class 'lamps'", "Write one of desk"),
+        (record(1, "a lamp", LAMP, context=[]), "context: ", "Correct the record."),
+        (record(1, "a lamp", LAMP, tools_removed=["find"]), "There is no tool find", "Use one of"),
+        ({"id": 1, "query": "a lamp", "plan": 3}, "The plan is int, not text.", "Write it as one"),
+        ({"id": 1, "plan": LAMP}, "query: Field required", "Correct"),
+        ("[]", "The record is a list, not a JSON object.", "Correct"),
+        ('{"id": 1,', "The line is no JSON", "Correct it."),
+        (record(1, "  ", LAMP), "The question is empty.", "Ask something."),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "bad",
+)
+def test_a_wrong_line_is_told_with_its_reason_and_mend_and_kept(
+    bad: Any, reason: str, mend: str, tmp_path: Path
+) -> None:
+    source = sheet(tmp_path, record(0, "a lamp please", LAMP), bad)
+    report, output = annotated(source)
+    (problem,) = report.problems
+    assert (problem.line, problem.empty, report.wrong) == (2, False, 1)
+    assert reason in problem.reason
+    assert problem.mend.startswith(mend)
+    assert report.rest == source.read_text(encoding="utf-8").splitlines()[1:]
+    assert len(read_annotated(output)) == 1
+
+
+def test_a_class_is_known_from_the_queries_that_are_there(tmp_path: Path) -> None:
+    source = sheet(tmp_path, record(1, "a lamp", LAMP, **{"class": "lamps"}))
+    report, output = annotated(source, classes={"lamps"})
+    assert report.added == 1
+    assert read_annotated(output)[0].label == "lamps"
+
+
+def test_tools_of_one_record_are_its_own(tmp_path: Path) -> None:
+    extra = {"name": "weather", "parameters": {"town": "Where."}, "results": ["evidence"]}
+    plan = 's1 = weather(town="Kiel")'
+    source = sheet(
+        tmp_path,
+        record(1, "weather in Kiel", plan, tools_extra=[extra]),
+        record(2, "weather in Kiel", plan),
+    )
+    report, output = annotated(source)
+    assert [problem.id for problem in report.problems] == ["n2"]
+    assert read_annotated(output)[0].label == "weather"
+
+
+def test_nothing_is_lost(tmp_path: Path) -> None:
+    lines = [
+        json.dumps(record(1, "a lamp", LAMP)),
+        json.dumps(record(2, "a chair")),
+        "no JSON, but a note of mine",
+        json.dumps(record(3, "my tent", "s1 = ")),
+    ]
+    source = sheet(tmp_path, *lines)
+    before = source.read_bytes()
+    report, output = annotated(source)
+    place = rest_file(output)
+    write_rest(place, report)
+    assert place.read_text(encoding="utf-8").splitlines() == lines[1:]
+    assert [(p.line, p.empty) for p in report.problems] == [(2, True), (3, False), (4, False)]
+    assert source.read_bytes() == before
+
+
+def test_a_rest_that_is_there_may_be_somebodys_work(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    report = AnnotationReport(rest=["one"])
+    for name in ("out.rest.jsonl", "out.rest-2.jsonl", "out.rest-3.jsonl"):
+        place = rest_file(output)
+        assert place == tmp_path / name
+        write_rest(place, report)
+    with pytest.raises(InputError, match="is there already"):
+        rest_file(output, place)
+
+
+def test_a_sheet_filled_in_bit_by_bit_gives_each_query_once(tmp_path: Path) -> None:
+    first, second = record(1, "a lamp", LAMP), record(2, "can I return it")
+    report, output = annotated(sheet(tmp_path, first, second))
+    assert (report.added, report.already) == (1, 0)
+    report, output = annotated(sheet(tmp_path, first, {**second, "plan": ASKED}))
+    assert (report.added, report.already, report.problems) == (1, 1, [])
+    assert [q.record.id for q in read_annotated(output)] == ["n1", "n2"]
+
+
+def test_a_model_fills_in_what_is_empty_and_nothing_else(tmp_path: Path) -> None:
+    model = scripted(ASKED)
+    source = sheet(tmp_path, record(1, "a lamp", LAMP), record(2, "can I return it"))
+    report, output = annotated(source, model)
+    assert (report.added, report.by_model, report.problems) == (2, 1, [])
+    assert len(model.heard) == 1
+    written = json.loads(output.read_text(encoding="utf-8").splitlines()[1])
+    assert (written["plan"], written["class"]) == (ASKED, "desk")
+    assert written["plan_by"] == "chat:scripted"
+
+
+def test_a_plan_that_stays_invalid_after_one_repair_is_not_taken(tmp_path: Path) -> None:
+    model = scripted("s1 = buy()", "s1 = buy()", "s1 = buy()", LAMP)
+    source = sheet(tmp_path, record(1, "a chair"), record(2, "a lamp"))
+    report, output = annotated(source, model)
+    assert (report.added, report.by_model, len(model.heard)) == (1, 1, 4)
+    (problem,) = report.problems
+    assert problem.empty
+    assert "There is no tool buy" in problem.reason
+    assert [q.query for q in read_annotated(output)] == ["a lamp"]
+
+
+def test_what_a_model_planned_is_not_asked_again(tmp_path: Path) -> None:
+    source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(4)))
+    model = scripted(ASKED, ASKED, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        annotated(source, model)
+    again = scripted(ASKED, ASKED)
+    report, output = annotated(source, again)
+    assert (report.already, report.added, len(again.heard)) == (2, 2, 2)
+    assert [q.record.id for q in read_annotated(output)] == ["n0", "n1", "n2", "n3"]
+
+
+def test_a_model_that_fails_is_asked_no_more(tmp_path: Path) -> None:
+    source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(9)))
+    model = scripted(ASKED, *[ValueError("no credit")] * 9)
+    report, _ = annotated(source, model)
+    assert (report.added, len(model.heard), len(report.rest)) == (1, 1 + FAILURES, 8)
+    assert "3 times in a row" in report.stopped
+    assert "no credit" in report.stopped
+    assert all(problem.empty for problem in report.problems)
+
+
+def test_a_model_that_hangs_ends_within_its_time(tmp_path: Path) -> None:
+    source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(9)))
+    model = HangingModel(answers=[])
+    report, _ = annotated(source, model, seconds=0.1)
+    model.released.set()
+    assert (report.added, len(report.rest)) == (0, 9)
+    assert "gave no plan within 0.1 s" in report.stopped
+
+
+def test_an_empty_sheet_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is empty"):
+        sheet_lines(sheet(tmp_path, ""))
+
+
+def test_a_query_becomes_a_line_to_fill_in() -> None:
+    assert sheet_record({"id": 3, "query": "a lamp"}) == record(3, "a lamp") | {"id": 3}
+    known = {"id": "a", "query": "b", "plan": LAMP, "tools_removed": ["own"]}
+    assert sheet_record(known) == {**known, "context": {}, "class": ""}

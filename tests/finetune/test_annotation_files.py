@@ -1,0 +1,131 @@
+"""Files of queries in every form, and files that a killed run leaves whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.queries.query_files import check_output, json_line, read_queries
+from casewright.finetune.queries.resumed_lines import ResumedLines
+
+FORMS = {
+    "list of texts": '["a lamp", "a \\"big\\" chair"]',
+    "list of records": '[{"query": "a lamp"}, {"query": "a \\"big\\" chair", "n": 1}]',
+    "records": '{"query": "a lamp"}\n\n{"query": "a \\"big\\" chair"}\n',
+    "texts of JSON": '"a lamp"\n"a \\"big\\" chair"\n',
+    "plain text": '\ufeffa lamp\r\n\r\n  a "big" chair\r\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_queries_are_read_in_every_form(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "asked.txt"
+    file.write_text(FORMS[form], encoding="utf-8")
+    found = read_queries(file)
+    assert [record["query"] for record in found] == ["a lamp", 'a "big" chair']
+    assert len({record["id"] for record in found}) == 2
+    assert found[0]["id"] == "asked-1"
+
+
+@pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
+def test_the_shopping_goals_are_read() -> None:
+    found = read_queries(Path(os.environ["CASEWRIGHT_DATA"]) / "webshop_goals/human_goals.json")
+    assert len(found) == len({record["id"] for record in found}) == 12_087
+
+
+def test_annotated_queries_keep_what_they_have(tmp_path: Path) -> None:
+    record = {"id": "q7", "query": "a lamp", "context": {"page": "p"}, "plan": "s1 = f()"}
+    file = tmp_path / "queries.jsonl"
+    file.write_text(json.dumps(record) + "\n" + json.dumps(record) + "\n", encoding="utf-8")
+    first, second = read_queries(file)
+    assert first == record
+    assert second == {**record, "id": "q7-queries-2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.json", b"[1, 2", "is no JSON list"),
+        ("a.jsonl", b'{"query": "a"}\n{"query": \n', "line 2: no JSON"),
+        ("a.jsonl", b'{"question": "a"}\n', "line 1: query: Field required"),
+        ("a.json", b'["a", 3]', "entry 2: The record is a int"),
+        ("a.json", b'["a", "  "]', "entry 2: The question is empty"),
+        ("a.txt", b"\n\n", "holds no query"),
+        ("a.json", b"[]", "holds no query"),
+        ("a.txt", b"\xff\xfe\x00", "no UTF-8 text"),
+    ],
+    ids=["cut", "line", "field", "number", "blank", "empty", "empty-list", "encoding"],
+)
+def test_a_file_that_is_none_is_told_with_the_place(
+    name: str, content: bytes, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=why) as told:
+        read_queries(tmp_path / name)
+    assert name in str(told.value)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_queries(tmp_path / "none.txt")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read_queries(tmp_path)
+
+
+def test_text_in_brackets_is_text(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("[urgent] where is my lamp\nhello\n", encoding="utf-8")
+    assert [r["query"] for r in read_queries(file)] == ["[urgent] where is my lamp", "hello"]
+
+
+def test_an_output_is_no_input_and_no_folder(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="is read by this command"):
+        check_output(tmp_path / "." / "a.jsonl", None, file)
+    for bad in (tmp_path, tmp_path / "none" / "a.jsonl"):
+        with pytest.raises(InputError, match="cannot be written"):
+            check_output(bad)
+
+
+def test_half_a_surrogate_pair_can_be_written() -> None:
+    assert json.loads(json_line({"query": "ä \ud800"}).encode()) == {"query": "ä \ud800"}
+
+
+def test_records_are_gone_on_with(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    ResumedLines(file).append({"query": "a"})
+    again = ResumedLines(file)
+    assert again.records == [{"query": "a"}]
+    again.append({"query": "b"})
+    assert [r["query"] for r in ResumedLines(file).records] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("tail", "kept"),
+    [('{"query": "b"', ["a"]), ('{"query": "b"}', ["a", "b"]), ("{", ["a"])],
+    ids=["torn", "without-its-end", "one-letter"],
+)
+def test_a_line_that_a_killed_run_left_is_mended(
+    tail: str, kept: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "out.jsonl"
+    file.write_text('{"query": "a"}\n' + tail, encoding="utf-8")
+    ResumedLines(file).append({"query": "c"})
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["query"] for line in lines] == [*kept, "c"]
+
+
+@pytest.mark.parametrize(
+    "content", ['{\n "query": "a"\n}', '["a"]\n', "my notes", '{"a": 1}'], ids=range(4)
+)
+def test_a_file_of_something_else_is_left_alone(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 1: no annotated query"):
+        ResumedLines(file)
+    assert file.read_text(encoding="utf-8") == content

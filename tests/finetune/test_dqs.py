@@ -1,0 +1,166 @@
+"""The Diverse Query Sampler against its five steps written out over the full matrix."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from casewright.errors import InputError
+from casewright.finetune.queries import dqs
+from casewright.finetune.queries.dqs import DqsSettings, refined_pool, sample_dqs
+from casewright.finetune.queries.similarity import best_similarity, distinct
+
+Vectors = NDArray[np.float32]
+#: Few values: equal similarities, zero vectors and equal vectors are common.
+VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
+
+
+def pools() -> st.SearchStrategy[tuple[Vectors, Vectors]]:
+    sizes = st.tuples(st.integers(1, 7), st.integers(1, 14))
+    return sizes.flatmap(
+        lambda n: st.tuples(
+            arrays(np.float32, (n[0], 3), elements=VALUES),
+            arrays(np.float32, (n[1], 3), elements=VALUES),
+        )
+    )
+
+
+def cosines(rows: Vectors, columns: Vectors) -> NDArray[np.float64]:
+    exact = [pool.astype(np.float64) for pool in (rows, columns)]
+    lengths = [np.linalg.norm(pool, axis=1, keepdims=True) for pool in exact]
+    own, other = (v / np.where(n > 0, n, 1) for v, n in zip(exact, lengths, strict=True))
+    return np.round(own @ other.T, 6)
+
+
+def naive_pool(initial: Vectors, large: Vectors, m: int) -> set[int]:
+    found: set[int] = set()
+    for row in cosines(initial, large):
+        places = range(len(large))
+        found |= set(sorted(places, key=lambda at: (-row[at], at))[:m])
+        found |= set(sorted(places, key=lambda at: (row[at], at))[:m])
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(given=pools(), m=st.integers(1, 6), block=st.integers(1, 5))
+def test_the_refined_pool_is_that_of_the_full_matrix_however_it_is_cut(
+    given: tuple[Vectors, Vectors], m: int, block: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dqs, "ROWS", block)
+        patch.setattr(dqs, "COLUMNS", block + 1)
+        found = refined_pool(*given, m)
+    assert set(found.tolist()) == naive_pool(*given, m)
+    assert found.tolist() == sorted(set(found.tolist()))
+
+
+def test_of_equally_similar_queries_the_first_are_extremes() -> None:
+    initial = np.array([[1.0, 0.0]], dtype=np.float32)
+    large = np.array([[0, 1], [3, 0], [1, 0], [2, 0], [0, 2], [0, 3]], dtype=np.float32)
+    assert refined_pool(initial, large, 2).tolist() == [0, 1, 2, 4]
+
+
+def test_extremes_are_both_the_most_and_the_least_similar() -> None:
+    initial = np.array([[1.0, 0.0]], dtype=np.float32)
+    angles = np.linspace(0, np.pi, 9)
+    large = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    assert refined_pool(initial, large, 2).tolist() == [0, 1, 7, 8]
+
+
+@pytest.fixture(scope="module")
+def unlike() -> tuple[Vectors, Vectors]:
+    rng = np.random.default_rng(5)
+    return (
+        rng.normal(size=(40, 16)).astype(np.float32),
+        rng.normal(size=(900, 16)).astype(np.float32),
+    )
+
+
+def test_as_many_are_sampled_as_the_initial_pool_has(unlike: tuple[Vectors, Vectors]) -> None:
+    rows = sample_dqs(*unlike, DqsSettings(extremes=3))
+    assert len(set(rows)) == 40
+    assert set(rows) <= set(refined_pool(*unlike, 3).tolist())
+
+
+def test_the_large_pool_is_sampled_as_printed(unlike: tuple[Vectors, Vectors]) -> None:
+    rows = sample_dqs(*unlike, DqsSettings(extremes=3, source="large"))
+    assert len(set(rows)) == 40
+    assert not set(rows) <= set(refined_pool(*unlike, 3).tolist())
+
+
+@pytest.mark.parametrize("source", ["refined", "large"])
+def test_a_seed_gives_one_sample(unlike: tuple[Vectors, Vectors], source: str) -> None:
+    settings = DqsSettings.model_validate({"source": source, "size": 25})
+    first = sample_dqs(*unlike, settings, seed=3)
+    assert sample_dqs(*unlike, settings, seed=3) == first
+    assert sample_dqs(*unlike, settings, seed=4) != first
+    assert len(first) == 25
+
+
+def test_memory_does_not_grow_with_the_pools() -> None:
+    rng = np.random.default_rng(0)
+    initial = rng.normal(size=(600, 32)).astype(np.float32)
+    peaks = []
+    for size in (5_000, 20_000):
+        large = rng.normal(size=(size, 32)).astype(np.float32)
+        tracemalloc.start()
+        refined_pool(initial, large, 10)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # The full matrix would be 96 MB. What grows is one bit of the answer, and its row, a query.
+    assert peaks[1] < 60e6
+    assert peaks[1] - peaks[0] < 15_000 * 64
+
+
+def test_too_small_a_refined_pool_is_told_with_its_mend() -> None:
+    initial = np.ones((5, 2), dtype=np.float32)
+    large = np.eye(2, dtype=np.float32).repeat(20, axis=0)
+    with pytest.raises(InputError, match=r"5 queries .* refined pool has 1. Raise the extremes"):
+        sample_dqs(initial, large, DqsSettings(extremes=1))
+
+
+@pytest.mark.parametrize(
+    ("initial", "large", "why"),
+    [
+        (np.zeros((0, 2)), np.ones((3, 2)), "initial pool is empty"),
+        (np.ones((2, 2)), np.zeros((0, 2)), "pool has 0"),
+        (np.ones((2, 3)), np.ones((3, 2)), "shapes"),
+        (np.ones((1, 2)), np.full((3, 2), np.nan), "NaN"),
+    ],
+    ids=["no-initial", "no-large", "two-encoders", "nan"],
+)
+def test_pools_that_cannot_be_sampled_are_refused(
+    initial: NDArray[np.float64], large: NDArray[np.float64], why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        sample_dqs(initial, large)
+
+
+@pytest.mark.parametrize("bad", [{"extremes": 0}, {"source": "small"}, {"size": 0}, {"sise": 3}])
+def test_settings_are_bounded(bad: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        DqsSettings.model_validate(bad)
+
+
+def test_texts_that_differ_in_case_and_spaces_count_once() -> None:
+    texts = ["A red  lamp", "a chair", "a red lamp", "A CHAIR ", "a table", "a red lamps"]
+    assert distinct(texts) == [0, 1, 4, 5]
+    assert distinct(texts, known=["A table", "a chair"]) == [0, 5]
+
+
+@settings(max_examples=80, deadline=None)
+@given(given=pools())
+def test_the_best_similarity_is_that_of_the_full_matrix(given: tuple[Vectors, Vectors]) -> None:
+    rows, columns = given
+    assert np.allclose(best_similarity(rows, columns), cosines(rows, columns).max(axis=1))
+    if len(rows) > 1:
+        near = cosines(rows, rows)
+        np.fill_diagonal(near, -np.inf)
+        assert np.allclose(best_similarity(rows, rows, others=True), near.max(axis=1))

@@ -1,0 +1,86 @@
+"""Facility location against the greedy algorithm written out, and against the best of all picks."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from casewright.errors import InputError
+from casewright.finetune.queries import facility_location as module
+from casewright.finetune.queries.facility_location import facility_location
+
+Vectors = NDArray[np.float64]
+VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
+
+
+def pool(least: int, most: int) -> st.SearchStrategy[Vectors]:
+    return st.integers(least, most).flatmap(lambda n: arrays(np.float64, (n, 3), elements=VALUES))
+
+
+def similarities(vectors: Vectors, others: Vectors) -> Vectors:
+    def unit(rows: Vectors) -> Vectors:
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.where(lengths > 0, lengths, 1))
+
+    return np.asarray(np.maximum(unit(vectors) @ unit(others).T, 0))
+
+
+def value(near: Vectors, picks: tuple[int, ...]) -> float:
+    return float(near[:, list(picks)].max(axis=1).sum()) if picks else 0.0
+
+
+def naive(vectors: Vectors, size: int, chosen: Vectors) -> list[int]:
+    near = np.concatenate([similarities(vectors, vectors), similarities(vectors, chosen)], axis=1)
+    before = tuple(range(len(vectors), near.shape[1]))
+    picks: list[int] = []
+    for _ in range(size):
+        left = [at for at in range(len(vectors)) if at not in picks]
+        gains = [value(near, (*before, *picks, at)) - value(near, (*before, *picks)) for at in left]
+        picks.append(left[int(np.argmax(np.round(gains, 6)))])
+    return picks
+
+
+@settings(max_examples=120, deadline=None)
+@given(vectors=pool(1, 12), chosen=pool(0, 3), share=st.floats(0, 1), block=st.integers(1, 6))
+def test_the_picks_are_those_of_the_greedy_algorithm(
+    vectors: Vectors, chosen: Vectors, share: float, block: int
+) -> None:
+    size = round(share * len(vectors))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ROWS", block)
+        patch.setattr(module, "COLUMNS", block + 1)
+        assert facility_location(vectors, size, chosen=chosen) == naive(vectors, size, chosen)
+
+
+@settings(max_examples=80, deadline=None)
+@given(vectors=pool(3, 8))
+def test_the_value_is_within_the_guarantee_of_the_best(vectors: Vectors) -> None:
+    near = similarities(vectors, vectors)
+    best = max(value(near, picks) for picks in combinations(range(len(vectors)), 3))
+    found = value(near, tuple(facility_location(vectors, 3)))
+    assert found >= (1 - 1 / np.e) * best - 1e-6
+
+
+def test_one_query_of_each_cluster_is_picked() -> None:
+    rng = np.random.default_rng(2)
+    centres = np.eye(6) * 5
+    vectors = np.repeat(centres, 30, axis=0) + rng.normal(scale=0.3, size=(180, 6))
+    picks = facility_location(vectors, 6)
+    assert sorted(pick // 30 for pick in picks) == list(range(6))
+
+
+def test_what_stands_for_the_pool_already_is_not_picked_for_again() -> None:
+    vectors = np.repeat(np.eye(3), [5, 3, 2], axis=0)
+    assert facility_location(vectors, 2) == [0, 5]
+    assert facility_location(vectors, 2, chosen=np.eye(3)[:1]) == [5, 8]
+
+
+def test_a_pool_smaller_than_the_sample_is_refused() -> None:
+    with pytest.raises(InputError, match="4 queries are to be picked from 3"):
+        facility_location(np.eye(3), 4)

@@ -1,0 +1,209 @@
+"""The commands that sample, annotate and write queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.planner import read_annotated
+from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.support.chat_server import ChatServer, chat_server, nobody_there
+
+TOOLS = [
+    {
+        "name": "find_room",
+        "description": "Finds free rooms.",
+        "parameters": {"town": {"description": "Where.", "sources": ["span"]}},
+        "results": ["room_id"],
+        "example": {"query": "a room in Kiel", "plan": 's1 = find_room(town="Kiel")'},
+    },
+    {
+        "name": "room_facts",
+        "description": "A fact about a room.",
+        "parameters": {"room_id": "The room.", "query": {"sources": ["question"]}},
+    },
+]
+ROOM = 's1 = find_room(town="Bremen")'
+POOL = [f"a {kind} {thing}" for kind in ("big", "red", "old") for thing in ("bed", "mug", "rug")]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_home(tmp_path_factory.mktemp("queries") / "home")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    (tmp_path / "initial.txt").write_text("a bed\na table lamp\n", encoding="utf-8")
+    (tmp_path / "pool.json").write_text(json.dumps([*POOL, "A  BED"]), encoding="utf-8")
+    return tmp_path
+
+
+def sheet(folder: Path, *records: dict[str, Any]) -> Path:
+    file = folder / "sheet.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    return file
+
+
+def sampled(own: Path, folder: Path, *more: str | Path) -> Done:
+    given = ("--initial", folder / "initial.txt", "--pool", folder / "pool.json", *more)
+    return run(own, "finetune", "sample", *given, "--output", folder / "out.jsonl")
+
+
+def annotated(own: Path, folder: Path, source: Path, *more: str | Path) -> Done:
+    tools = ("--toolbox", folder / "tools.json")
+    output = ("--output", folder / "out.jsonl")
+    return run(own, "finetune", "annotate", "--input", source, *output, *tools, *more)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    with chat_server(ROOM) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        yield running
+
+
+def test_a_pool_is_sampled_into_a_sheet_with_its_figures(own: Path, folder: Path) -> None:
+    plot = folder / "pool.png"
+    told = result(sampled(own, folder, "--compare", "--plot", plot, "--json"))
+    lines = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    assert {record["query"] for record in records} <= set(POOL)
+    assert all((record["plan"], record["class"]) == ("", "") for record in records)
+    assert (len(records), told["pool_read"], told["pool_distinct"]) == (2, 10, 9)
+    by = {row["pool"]: row for row in told["rows"]}
+    assert list(by) == ["initial", "dqs", "dqs_large", "facility_location", "random"]
+    assert all(0 < row["coverage"] <= row["coverage_with_initial"] <= 1 for row in by.values())
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_figures_are_a_table_for_people(own: Path, folder: Path) -> None:
+    done = sampled(own, folder, "--method", "facility-location", "--size", "3")
+    assert done.returncode == 0, done.stderr
+    assert "facility_location" in done.stdout
+    assert "10 queries in the pool, 9 different ones" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--size", "10"), "10 queries are to be sampled, and the pool has 9"),
+        (("--method", "best"), "best"),
+        (("--domain", "shopping"), "either --initial FILE or --domain NAME"),
+        (("--plot", "pool.txt"), "no picture's name"),
+        (("--pool", "none.txt"), "none.txt cannot be read"),
+    ],
+    ids=["size", "method", "both", "plot", "file"],
+)
+def test_a_sample_that_cannot_be_had_is_one_line(
+    own: Path, folder: Path, more: tuple[str, ...], why: str
+) -> None:
+    done = sampled(own, folder, *more)
+    assert why in one_line_error(done)
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_a_sheet_that_may_be_filled_in_is_not_written_over(own: Path, folder: Path) -> None:
+    (folder / "out.jsonl").write_text("mine", encoding="utf-8")
+    assert "perhaps filled in" in one_line_error(sampled(own, folder))
+    assert (folder / "out.jsonl").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_filled_sheet_becomes_annotated_queries_and_the_rest_is_kept(
+    own: Path, folder: Path
+) -> None:
+    source = sheet(
+        folder,
+        {"id": "1", "query": "rooms in Bremen", "plan": ROOM, "class": ""},
+        {"id": "2", "query": "is it quiet", "plan": "s1 = room_facts(query=question)"},
+        {"id": "3", "query": "rooms in Kiel", "plan": ""},
+    )
+    done = annotated(own, folder, source, "--json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: 1 of 3 lines are wrong.")
+    told = json.loads(done.stdout)
+    assert (told["added"], told["wrong"], told["empty"]) == (1, 1, 1)
+    assert told["problems"][0]["reason"] == "s1: room_facts needs the argument room_id."
+    assert [str(query.plan) for query in read_annotated(folder / "out.jsonl")] == [ROOM]
+    rest = Path(told["rest"]).read_text(encoding="utf-8").splitlines()
+    assert rest == source.read_text(encoding="utf-8").splitlines()[1:]
+
+
+def test_problems_are_a_table_for_people(own: Path, folder: Path) -> None:
+    done = annotated(own, folder, sheet(folder, {"id": "7", "query": "rooms in Kiel", "plan": ""}))
+    assert done.returncode == 0, done.stderr
+    assert "The plan is empty." in done.stdout
+
+
+def test_a_chat_model_annotates_what_is_empty(own: Path, folder: Path, server: ChatServer) -> None:
+    source = sheet(
+        folder,
+        {"id": "1", "query": "rooms in Bremen", "plan": ""},
+        {"id": "2", "query": "rooms in Kiel", "plan": ""},
+    )
+    told = result(annotated(own, folder, source, "--model", "openai:m", "--json"))
+    assert (told["added"], told["by_model"], told["empty"]) == (1, 1, 1)
+    # Kiel has no Bremen in it: sent back once.
+    assert len(server.heard) == 3
+    again = result(annotated(own, folder, source, "--model", "openai:m", "--json"))
+    assert (again["already"], again["added"], len(server.heard)) == (1, 0, 5)
+    assert again["rest"] != told["rest"]
+
+
+def test_a_server_that_is_gone_is_told_and_nothing_is_lost(
+    own: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", nobody_there())
+    records = [{"id": str(n), "query": f"room {n} in Kiel", "plan": ""} for n in range(5)]
+    done = annotated(own, folder, sheet(folder, *records), "--model", "openai:m", "--json")
+    assert done.returncode == 2
+    assert "asked no more. It failed 3 times in a row" in done.stderr
+    assert "Traceback" not in done.stderr
+    rest = Path(json.loads(done.stdout)["rest"])
+    assert len(rest.read_text(encoding="utf-8").splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--domain", "shopping"), "either --domain NAME or --toolbox FILE"),
+        (("--model", "nobody"), "names no chat model"),
+        (("--rest", "tools.json"), "is there already"),
+        (("--output", "sheet.jsonl"), "is read by this command"),
+        (("--input", "none.jsonl"), "cannot be read"),
+        (("--queries", "none.jsonl"), "cannot be read"),
+    ],
+    ids=["both", "model", "rest", "output", "input", "queries"],
+)
+def test_an_annotation_that_cannot_begin_is_one_line(
+    own: Path, folder: Path, more: tuple[str, str], why: str
+) -> None:
+    source = sheet(folder, {"id": "1", "query": "rooms in Bremen", "plan": ROOM})
+    name = more[1] if "." not in more[1] else str(folder / more[1])
+    assert why in one_line_error(annotated(own, folder, source, more[0], name))
+    assert source.read_text(encoding="utf-8").count("\n") == 1
+
+
+def test_new_queries_are_written_for_own_tools(own: Path, folder: Path, server: ChatServer) -> None:
+    queries = [{"query": f"rooms in {t}", "plan": f's1 = find_room(town="{t}")'} for t in "AB"]
+    server.answer = lambda heard: heard.say(json.dumps(queries))
+    chosen = ("--toolbox", folder / "tools.json", "--model", "openai:m", "--per-shape", "1")
+    output = ("--output", folder / "new.jsonl")
+    told = result(run(own, "finetune", "write-queries", *chosen, *output, "--json"))
+    assert (told["written"], told["missing"], told["stopped"]) == (1, 2, None)
+    assert told["dropped"] == {
+        "plan of another kind than asked for": 12,
+        "more than were wanted": 1,
+    }
+    (query,) = read_annotated(folder / "new.jsonl")
+    assert (query.query, query.label) == ("rooms in A", "find_room")
+    done = run(own, "finetune", "write-queries", *chosen, *output)
+    assert done.returncode == 0, done.stderr
+    assert "plan of another kind" in done.stdout
+    assert len(read_annotated(folder / "new.jsonl")) == 1
