@@ -1,0 +1,100 @@
+"""An instruction and its answer, where they come from, and what they are checked by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.instructions.constraint import Constraint, holds
+from casewright.planner import AnnotatedQuery, Plan, PlanRequest, Prompt, render_prompt
+from casewright.planner.request import Turn
+from casewright.tools import Toolbox
+
+#: The tasks' names in training sets.
+TASK, EVOLVED_TASK, TOOLS_TASK = "instruction", "instruction:evolved", "instruction:tools"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """An instruction whose answer is a plan: a query with its own toolbox.
+
+    Attributes:
+        query: The query and its gold plan, valid for the toolbox.
+        toolbox: The tools that its data set shows.
+        history: Earlier turns of a dialogue.
+    """
+
+    query: AnnotatedQuery
+    toolbox: Toolbox
+    history: tuple[Turn, ...] = ()
+
+    @property
+    def request(self) -> PlanRequest:
+        """What a planner is asked."""
+        return PlanRequest(self.query.query, self.toolbox, history=self.history)
+
+    @property
+    def plan(self) -> Plan:
+        """The gold plan."""
+        return self.query.plan
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An instruction and its answer.
+
+    Attributes:
+        id: Unique among its reader's: ``"reader:record"``; an evolved one adds its constraints.
+        source: The reader's name, the file and the place in it.
+        licence: Of its text.
+        prompt: What is asked, whole; for a plan, what the planner's prompt asks.
+        answer: The answer; a plan's text where ``planned`` is given.
+        planned: The query and its tools, where the answer is a plan.
+        labels: All answers that its task knows, where they are few.
+        constraints: What an evolved instruction adds.
+        original: What was asked before it was evolved; empty where it was not.
+    """
+
+    id: str
+    source: str
+    licence: str
+    prompt: str
+    answer: str
+    planned: PlannedQuery | None = None
+    labels: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    original: str = ""
+
+    @property
+    def characters(self) -> int:
+        """The length of prompt and answer together."""
+        return len(self.prompt) + len(self.answer)
+
+    def satisfied(self) -> bool:
+        """Say whether the answer keeps every constraint."""
+        return all(holds(one, self.original, self.answer) for one in self.constraints)
+
+    def key(self) -> str:
+        """Return the prompt in one case with single spaces: what duplicates share."""
+        return " ".join(self.prompt.split()).casefold()
+
+    def to_example(self) -> TrainingExample:
+        """Return it as a training example; a plan's prompt keeps the seam that a planner's has."""
+        prompt, task = Prompt("", self.prompt), TASK
+        if self.planned is not None:
+            prompt, task = render_prompt(self.planned.request), TOOLS_TASK
+        if self.original:
+            task = EVOLVED_TASK
+        return TrainingExample(self.id, task, self.source, prompt, self.answer)
+
+
+def planned_instruction(id_: str, source: str, licence: str, planned: PlannedQuery) -> Instruction:
+    """Return the instruction to write this plan, in the planner's own prompt.
+
+    Raises:
+        PlanError: The plan is not valid for its request.
+    """
+    request = planned.request
+    request.validate(planned.plan)
+    prompt = str(render_prompt(request))
+    return Instruction(id_, source, licence, prompt, str(planned.plan), planned)

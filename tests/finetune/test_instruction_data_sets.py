@@ -1,0 +1,101 @@
+"""Data sets of the library ``datasets``: local ones, since nothing is downloaded here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.instructions.readers.columns import columns_of, pair_of
+from casewright.finetune.instructions.readers.hugging_face import read_hugging_face
+from tests.support.instruction_files import write_lines
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def pairs(path: Path | str, **settings: Any) -> list[tuple[str, str]]:
+    found = read_hugging_face(path, lambda why: None, **settings)
+    return [(one.prompt, one.answer) for one in found]
+
+
+def test_json_lines_are_read_by_the_usual_columns(tmp_path: Path) -> None:
+    rows = [
+        {"instruction": "Name one.", "input": "oak, hen", "output": "hen"},
+        {"instruction": "Name two.", "input": "", "output": ""},
+    ]
+    file = write_lines(tmp_path / "set.jsonl", rows)
+    refused: Counter[str] = Counter()
+    (one,) = read_hugging_face(file, lambda why: refused.update([why]), licence="CC0")
+    assert (one.prompt, one.answer, one.licence) == ("Name one.\n\noak, hen", "hen", "CC0")
+    assert refused == {"empty answer": 1}
+
+
+def test_parquet_dialogues_give_their_first_exchange(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello?"},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "And?"},
+    ]
+    folder = tmp_path / "set"
+    folder.mkdir()
+    Dataset.from_list([{"messages": messages}]).to_parquet(folder / "train.parquet")
+    assert pairs(folder) == [("Be brief.\n\nHello?", "Yes.")]
+    assert pairs(folder / "train.parquet") == [("Be brief.\n\nHello?", "Yes.")]
+
+
+def test_columns_of_other_names_are_mapped(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "set.jsonl", [{"frage": "Wer?", "antwort": "Ich.", "n": 1}])
+    assert pairs(file, columns={"prompt": "frage", "answer": "antwort"}) == [("Wer?", "Ich.")]
+    with pytest.raises(
+        InputError, match=r"row 1: No usual columns are among .*'antwort'.*columns ="
+    ):
+        pairs(file)
+    with pytest.raises(InputError, match=r"\['warum'\] are no columns. There are .*'frage'"):
+        pairs(file, columns={"prompt": "frage", "answer": "warum"})
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["instruction", "context", "response"], ("instruction", "response", "context")),
+        (["prompt", "completion"], ("prompt", "completion", None)),
+        (["question", "answer", "id"], ("question", "answer", None)),
+        (["input", "output"], ("input", "output", None)),
+    ],
+)
+def test_usual_names_of_columns(names: list[str], found: tuple[str, str, str | None]) -> None:
+    columns = columns_of(names, {})
+    assert (columns["prompt"], columns["answer"], columns.get("input")) == found
+
+
+def test_dialogue_of_another_form_is_an_input_error() -> None:
+    for messages in ("hello", ["hello"]):
+        with pytest.raises(InputError, match="role and content"):
+            pair_of({"messages": messages}, {"messages": "messages"})
+
+
+def test_file_that_is_missing_unknown_or_broken_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"set\.jsonl does not exist"):
+        pairs(tmp_path / "set.jsonl")
+    text = tmp_path / "set.txt"
+    text.write_text("hello", encoding="utf-8")
+    with pytest.raises(InputError, match=r"set\.txt ends in none of"):
+        pairs(text)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"a": ', encoding="utf-8")
+    with pytest.raises(InputError, match=r"broken\.jsonl' cannot be read"):
+        pairs(broken)
+    good = write_lines(tmp_path / "good.jsonl", [{"prompt": "a", "completion": "b"}])
+    with pytest.raises(InputError, match=r"split 'test'"):
+        pairs(good, split="test")

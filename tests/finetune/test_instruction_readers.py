@@ -1,0 +1,320 @@
+"""Readers of instruction data: what each form becomes, and what is said of other files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.instructions import (
+    READERS,
+    Instruction,
+    contaminated,
+    licences,
+    reader,
+    tool_queries,
+)
+from casewright.planner import render_prompt
+from casewright.tools import NO_EVIDENCE
+from tests.support.instruction_files import (
+    api,
+    described,
+    dialogue,
+    function,
+    leaderboard,
+    seed_task,
+    template,
+    write_lines,
+    write_list,
+)
+
+
+def read(name: str, path: Path) -> tuple[list[Instruction], Counter[str]]:
+    refused: Counter[str] = Counter()
+    return list(reader(name).read(path, lambda why: refused.update([why]))), refused
+
+
+def plans(found: list[Instruction]) -> list[str]:
+    return [str(one.planned.plan) for one in found if one.planned]
+
+
+def test_seed_tasks_join_instruction_and_input(tmp_path: Path) -> None:
+    tasks = [
+        seed_task("Name a tree.", "An oak."),
+        seed_task("Which is larger?", "A cow.", "cow, hen"),
+        seed_task("Say nothing.", " "),
+    ]
+    write_lines(tmp_path / "self_instruct_seed_tasks.jsonl", tasks)
+    found, refused = read("self_instruct", tmp_path)
+    assert [(one.prompt, one.answer) for one in found] == [
+        ("Name a tree.", "An oak."),
+        ("Which is larger?\n\ncow, hen", "A cow."),
+    ]
+    assert refused == {"empty answer": 1}
+    assert found[1].source == "self_instruct:self_instruct_seed_tasks.jsonl:2"
+
+
+def test_t0_templates_with_few_short_answers_have_labels(tmp_path: Path) -> None:
+    asked = [template("spam", f"Is mail {n} spam?", "Yes" if n % 3 else "No") for n in range(8)]
+    free = [template("free", f"Name animal {n}.", f"animal {n}") for n in range(8)]
+    file = write_lines(tmp_path / "t0_sample.jsonl", [*asked, *free])
+    found, _ = read("t0", file)
+    assert {one.labels for one in found[:8]} == {("No", "Yes")}
+    assert {one.labels for one in found[8:]} == {()}
+
+
+def test_toolformer_keeps_tools_and_calls_as_they_are(tmp_path: Path) -> None:
+    record = {
+        "instruction": "toolformer access: weather\nweather(query)\nIs it wet?",
+        "input": "Ulm",
+        "response": "It is weather('Ulm').",
+    }
+    write_list(tmp_path / "gpteacher_toolformer_0.6.json", [record])
+    (one,), _ = read("toolformer", tmp_path)
+    assert one.prompt == f"{record['instruction']}\n\nUlm"
+    assert one.answer == record["response"]
+
+
+def test_dialogue_with_calls_becomes_plans_with_the_turns_before_as_history(tmp_path: Path) -> None:
+    turns = [
+        ("human", "Dig 3 holes."),
+        ("function_call", '{"name": "dig", "arguments": {"holes": 3}}'),
+        ("observation", "{}"),
+        ("gpt", "Done."),
+        ("human", "And 4 more."),
+        ("function_call", '{"name": "dig", "arguments": {"holes": 4, "map": {"a": 1}}}'),
+        ("human", "No, 5."),
+        ("function_call", '{"name": "dig", "arguments": "{\\"holes\\": 5}"}'),
+    ]
+    write_list(
+        tmp_path / "glaive_toolcall_en_demo.json",
+        [dialogue(turns, [function("dig", ["holes"], holes="integer", map="dict")])],
+    )
+    found, refused = read("glaive", tmp_path)
+    assert plans(found) == ["s1 = dig(holes=3)", "s1 = dig(holes=5)"]
+    assert refused == {"an object as an argument": 1}
+    assert "Earlier question: Dig 3 holes.\nEarlier answer: Done." in found[1].prompt
+    # A query inside a dialogue is none by itself.
+    assert [query.query for query, _ in tool_queries("glaive", tmp_path)] == ["Dig 3 holes."]
+
+
+def test_dialogue_answered_in_words_shows_its_tools_with_parameters(tmp_path: Path) -> None:
+    turns = [("human", "Sing!"), ("gpt", "I can only dig.")]
+    file = write_list(
+        tmp_path / "mine.json",
+        [dialogue(turns, [function("dig", ["holes"], holes="integer")]), dialogue(turns, [])],
+    )
+    found, _ = read("glaive", file)
+    assert "dig(holes: " in found[0].prompt
+    assert found[0].prompt.endswith("\n\nSing!")
+    assert found[1].prompt == "Sing!"
+    assert {one.answer for one in found} == {"I can only dig."}
+
+
+GARDEN = {
+    "find-bed": described({"name": "Required. string. Its name."}, "Array[Object{bedId, soil}]"),
+    "water": described(
+        {
+            "bedId": "Required. string. Which bed.",
+            "litres": "integer. How much.",
+            "how": "string. One of: [hose, can]. With what.",
+            "key": "Required. string. The secret key.",
+        },
+        "#Done",
+    ),
+}
+BEGONIAS = "Water the begonias with a can, please."
+
+
+def garden(asked: list[tuple[str, list[tuple[str, str]]]]) -> dict[str, Any]:
+    return api(
+        GARDEN, asked, components="#Done: Object{at, by: Object{name}}", Authentication={"key": "*"}
+    )
+
+
+def test_toolalpaca_becomes_plans_with_references_and_without_credentials(tmp_path: Path) -> None:
+    find = ("find-bed", '{"name": "begonias"}')
+    water = '{"bedId": ${bedId from find-bed}, "how": "can", "key": "8Bb", "litres": ""}'
+    # The set's references name functions by words.
+    functions = {"find_bed": GARDEN["find-bed"], "water": GARDEN["water"]}
+    calls = [("find_bed", find[1]), ("water", water.replace("find-bed", "find_bed"))]
+    record = {**garden([(f'"{BEGONIAS}"', calls)]), "Function_Description": functions}
+    write_list(tmp_path / "eval_real.json", [record])
+    (one,), refused = read("toolalpaca", tmp_path)
+    assert not refused
+    assert one.answer == ('s1 = find_bed(name="begonias")\ns2 = water(bedId=s1.bedId, how="can")')
+    assert one.planned is not None
+    assert one.planned.query.query == BEGONIAS
+    assert one.planned.toolbox["find_bed"].results == ("bedId", "soil")
+    assert [p.name for p in one.planned.toolbox["water"].parameters] == ["bedId", "litres", "how"]
+
+
+def test_functions_whose_names_are_no_identifiers_have_aliases(tmp_path: Path) -> None:
+    calls = [("find-bed", '{"name": "begonias"}')]
+    file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, calls)])])
+    (one,), _ = read("toolalpaca", file)
+    assert one.answer == 's1 = find_x2d_bed(name="begonias")'
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "reason"),
+    [
+        ("find-bed", '{"name": ${some name}}', "a value that the data set leaves open"),
+        ("find-bed", '{"name": ', "a golden call's arguments are no JSON"),
+        ("find-bed", '{"name": ""}', "a required argument is empty"),
+        ("find-bed", '{"name": {"a": 1}}', "an object as an argument"),
+        ("find-bed", '{"name": [["a"]]}', "a nested list or an object in a list"),
+        ("find-bed", '{"name": "rose garden"}', "a text that has no word of the question"),
+        ("find-bed", '{"size": 3, "name": "x"}', "an argument that is not declared"),
+        ("water", '{"bedId": "B77"}', "an identifier that is no words of the question"),
+        ("water", '{"bedId": "can", "how": "bucket"}', "a value that is none of the declared"),
+        ("water", '{"bedId": "can", "litres": "much"}', "a value of another type than declared"),
+        ("water", '{"litres": 3}', "a required argument is not given"),
+        ("getDetails", '{"Question": "Which?"}', "the user is asked for details"),
+        ("dig", "{}", "a call of a tool that is not declared"),
+    ],
+)
+def test_calls_that_do_not_fit_the_plan_language_are_counted_by_reason(
+    tmp_path: Path, name: str, given: str, reason: str
+) -> None:
+    file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, [(name, given)])])])
+    found, refused = read("toolalpaca", file)
+    assert not found
+    ((said, times),) = refused.items()
+    assert said.startswith(reason)
+    assert times == 1
+
+
+FUNCTIONS = [
+    function("bed.find", ["name"], name="string", rows="integer", wet="boolean"),
+    function("bed.rate", ["bed"], bed={"type": "string", "enum": ["good", "bad"]}, note="string"),
+]
+
+
+def test_bfcl_takes_the_first_allowed_value_and_leaves_out_an_empty_one(tmp_path: Path) -> None:
+    gold = [
+        {"bed.find": {"name": ["onions", "onion"], "rows": ["", 3], "wet": [True]}},
+        {"bed.rate": {"bed": ["good"], "note": [""]}},
+    ]
+    leaderboard(tmp_path, "parallel_multiple", [("Find the onions and rate them", FUNCTIONS, gold)])
+    (one,), _ = read("bfcl", tmp_path)
+    assert one.answer == (
+        's1 = bed_x2e_find(name="onions", wet=true)\ns2 = bed_x2e_rate(bed="good")'
+    )
+
+
+def test_bfcl_without_a_function_that_fits_looks_nothing_up(tmp_path: Path) -> None:
+    leaderboard(tmp_path, "irrelevance", [("Who wrote it?", FUNCTIONS, None)])
+    (one,), _ = read("bfcl", tmp_path)
+    assert one.answer == "s1 = no_evidence()"
+
+
+def test_first_turn_of_a_dialogue_needs_all_its_values_in_its_question(tmp_path: Path) -> None:
+    name = "BFCL_v4_multi_turn_base.json"
+    turn = [{"role": "user", "content": "Set the price of 'NEW' to 7."}]
+    record = {"question": [turn, turn], "involved_classes": ["TradingBot"]}
+    write_lines(tmp_path / name, [{**record, "id": key} for key in "abcd"])
+    answers = ["price('NEW', amount=7)", "price(stock='OLD', amount=7)", "__import__('os')"]
+    gold = [{"id": key, "ground_truth": [[call]]} for key, call in zip("abc", answers, strict=True)]
+    write_lines(tmp_path / "possible_answer" / name, [*gold, {"id": "d", "ground_truth": [[]]}])
+    write_lines(
+        tmp_path / "multi_turn_func_doc" / "trading_bot.json",
+        [function("price", ["stock", "amount"], stock="string", amount="float")],
+    )
+    found, refused = read("bfcl", tmp_path)
+    assert plans(found) == ['s1 = price(stock="NEW", amount=7)']
+    assert refused == {
+        "dialogue: a value that the first question does not hold": 1,
+        "dialogue: a call of a tool that is not declared": 1,
+        "dialogue: the first turn calls nothing": 1,
+    }
+
+
+def test_plan_is_asked_for_in_the_planners_own_prompt(tmp_path: Path) -> None:
+    gold = [{"bed.find": {"name": ["onions"]}}]
+    leaderboard(tmp_path, "multiple", [("Find the onions", FUNCTIONS, gold)])
+    (one,), _ = read("bfcl", tmp_path)
+    ((query, toolbox),) = tool_queries("bfcl", tmp_path)
+    request = query.record.request(toolbox)
+    request.validate(query.plan)
+    example = one.to_example()
+    assert example.prompt == render_prompt(request)
+    assert example.task == "instruction:tools"
+    assert toolbox.names[-1] == NO_EVIDENCE.name
+
+
+def test_evaluation_sets_say_which_scores_they_spoil() -> None:
+    used = ["bfcl:x:1", "toolalpaca:y:2", "t0:z:3", "plan-17"]
+    assert contaminated(used) == ["BFCL", "ToolAlpaca"]
+    assert licences(["toolformer:z:3", "plan-17"]) == {"toolformer": "MIT"}
+
+
+def test_unknown_reader_lists_those_that_there_are_and_where_their_data_comes_from() -> None:
+    with pytest.raises(InputError, match=r"no reader .*'alpaca'.*t0.*github\.com/yizhongw"):
+        reader("alpaca")
+
+
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"hugging_face"}))
+def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"\.jsonl?.*(Give|folder)"):
+        read(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "said"),
+    [
+        ("t0", "t0_sample.jsonl", '{"template": "a"\n', "line 1: .* one JSON object"),
+        ("t0", "t0_sample.jsonl", '\n["a"]\n', "line 2 is a JSON list"),
+        ("t0", "t0_sample.jsonl", '{"template": "a"}\n', "line 1 lacks the field 'prompt'"),
+        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": 3}', "line 1 has no list"),
+        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": [3]}', "instance 1 is no"),
+        ("toolformer", "x.json", '{"a": 1}', "is a JSON dict, not a list"),
+        ("toolformer", "x.json", '[{"instruction": 3}]', "record 1 has no text in .*'instruction'"),
+        ("glaive", "x.json", '[{"conversations": [3]}]', "record 1: a conversation's turn"),
+        ("glaive", "x.json", '[{"conversations": [], "tools": "["}]', "record 1: tools is no JSON"),
+        (
+            "toolalpaca",
+            "x.json",
+            '[{"Instructions": ["a"], "Golden_Answers": []}]',
+            "record 1 has 1",
+        ),
+        ("toolalpaca", "x.json", "[3]", "record 1 is a JSON int"),
+        ("bfcl", "BFCL_v4_irrelevance.json", '{"id": "a", "question": []}', "line 1"),
+        ("bfcl", "BFCL_v4_multiple.json", '{"id": "a"}', r"possible_answer.* does not exist"),
+        ("bfcl", "other.json", "", "none of the files that are read"),
+    ],
+)
+def test_file_of_another_form_is_named_with_its_place(
+    tmp_path: Path, name: str, file: str, text: str, said: str
+) -> None:
+    path = tmp_path / file
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said) as raised:
+        read(name, path)
+    assert file in str(raised.value)
+
+
+@pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
+def test_published_sets_have_their_numbers_of_instructions() -> None:
+    data = Path(os.environ["CASEWRIGHT_DATA"])
+    folders = {name: name for name in ("toolalpaca", "bfcl")}
+    names = set(READERS) - {"hugging_face"}
+    found = {name: read(name, data / folders.get(name, "generic_ift"))[0] for name in names}
+    assert {name: len(instructions) for name, instructions in found.items()} == {
+        "self_instruct": 175,
+        "user_oriented": 252,
+        "t0": 2130,
+        "toolformer": 2396,
+        "glaive": 401,
+        "toolalpaca": 168,
+        "bfcl": 738,
+    }
+    for one in (one for instructions in found.values() for one in instructions if one.planned):
+        assert one.planned is not None
+        one.planned.request.validate(one.planned.plan)
+        assert json.dumps(one.to_example().to_row())

@@ -1,0 +1,192 @@
+"""The instructions of a training set: settings, shares, and the same again for the same seed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.language_models import FakeListChatModel
+from pydantic import ValidationError
+
+from casewright.errors import InputError
+from casewright.finetune.instructions import (
+    Instruction,
+    InstructionSettings,
+    equal_shares,
+    instructions,
+)
+from casewright.finetune.instructions.shares import in_turns, length_ranges
+from tests.support.instruction_files import (
+    function,
+    leaderboard,
+    seed_task,
+    seed_tasks,
+    template,
+    write_lines,
+)
+
+
+def recipe(path: Path, **given: Any) -> InstructionSettings:
+    source = {"reader": "self_instruct", "path": str(path)}
+    return InstructionSettings.model_validate({"sources": [source], **given})
+
+
+def test_same_seed_gives_the_same_and_another_seed_others(tmp_path: Path) -> None:
+    chosen = recipe(seed_tasks(tmp_path, 80))
+    first = instructions(chosen, 40, 3)
+    assert first == instructions(chosen, 40, 3)
+    assert first != instructions(chosen, 40, 4)
+
+
+def test_evolved_share_is_as_asked_for_and_ids_and_prompts_are_unique(tmp_path: Path) -> None:
+    found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.75), 100, 1)
+    assert Counter(one.task for one in found) == {"instruction": 25, "instruction:evolved": 75}
+    assert len({one.id for one in found}) == 100
+    assert len({str(one.prompt) for one in found}) == 100
+    assert all(one.source.startswith("self_instruct:") for one in found)
+
+
+def test_instructions_are_evolved_from_others_while_there_are_others(tmp_path: Path) -> None:
+    found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.5), 40, 1)
+    bases = Counter(one.id.partition("~")[0] for one in found)
+    assert set(bases.values()) == {1}
+
+
+def test_plans_stand_beside_texts(tmp_path: Path) -> None:
+    gold = [{"dig": {"holes": [3]}}]
+    rows: list[Any] = [
+        (f"Dig hole {n}", [function("dig", holes="integer")], gold) for n in range(9)
+    ]
+    leaderboard(tmp_path, "multiple", rows)
+    sources = [
+        {"reader": "self_instruct", "path": str(seed_tasks(tmp_path, 9))},
+        {"reader": "bfcl", "path": str(tmp_path), "limit": 4},
+    ]
+    chosen = InstructionSettings.model_validate({"sources": sources, "evolved": 0})
+    found = instructions(chosen, 13, 1)
+    assert Counter(one.task for one in found) == {"instruction": 9, "instruction:tools": 4}
+    assert all(one.prompt.head for one in found if one.task == "instruction:tools")
+
+
+def test_duplicates_and_long_ones_are_left_out_and_counted(tmp_path: Path) -> None:
+    tasks = [
+        seed_task("Name a tree.", "An oak."),
+        seed_task("name  a TREE.", "An elm."),
+        seed_task("Say it.", "long " * 300),
+    ]
+    file = write_lines(tmp_path / "x.jsonl", tasks)
+    refused: Counter[str] = Counter()
+    chosen = recipe(file, evolved=0, max_characters=1000)
+    (one,) = instructions(chosen, 1, 1, refused=refused)
+    assert one.completion == "An oak."
+    assert refused == {
+        "self_instruct: a prompt that was there before": 1,
+        "self_instruct: longer than max_characters": 1,
+    }
+
+
+def test_too_few_is_an_input_error_that_says_how_many_there_are(tmp_path: Path) -> None:
+    file = seed_tasks(tmp_path, 5)
+    with pytest.raises(InputError, match=r"hold 5 .* 6 are asked .*add sources"):
+        instructions(recipe(file, evolved=0), 6, 1)
+    with pytest.raises(InputError, match=r"1,000 evolved instructions are asked for, and [0-9]+ "):
+        instructions(recipe(file, evolved=1), 1000, 1)
+    with pytest.raises(InputError, match="hold 0"):
+        instructions(InstructionSettings(), 1, 1)
+
+
+def test_none_are_asked_for_without_sources() -> None:
+    assert instructions(InstructionSettings(), 0, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sources": [{"reader": "alpaca", "path": "x"}]}, "no reader of instructions 'alpaca'"),
+        ({"sources": [{"reader": "t0", "path": ""}]}, "path"),
+        ({"sources": [{"reader": "t0", "path": "x", "limit": 0}]}, "limit"),
+        ({"sources": [{"reader": "t0", "path": "x", "split": "test"}]}, "reader hugging_face"),
+        (
+            {"sources": [{"reader": "hugging_face", "path": "x", "columns": {"ask": "a"}}]},
+            r"\['ask'\] are no fields",
+        ),
+        ({"evolved": 1.5}, "evolved"),
+        ({"by": "gpt"}, "provider:model"),
+        ({"constraints": 4}, "constraints"),
+        ({"shares": 4}, "shares"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        InstructionSettings.model_validate(given)
+
+
+def test_rules_make_what_the_chat_model_does_not(tmp_path: Path) -> None:
+    rewrite = (
+        '{"instruction": "Say it in three words at most.", '
+        '"constraint": {"kind": "at_most_words", "parameters": {"n": 3}}}'
+    )
+    chat = FakeListChatModel(responses=[rewrite, "Onions grow there.", "nonsense"])
+    refused: Counter[str] = Counter()
+    chosen = recipe(seed_tasks(tmp_path, 12), evolved=0.5, chat_calls=4)
+    found = instructions(chosen, 12, 1, chat, refused=refused)
+    assert sum("~chat:" in one.id for one in found) == 1
+    assert sum(one.task == "instruction:evolved" for one in found) == 6
+    assert refused["chat: no instruction was returned"] == 1
+    assert refused["chat: stopped: all calls are made"] == 1
+
+
+def sized(*lengths: int) -> list[Instruction]:
+    return [Instruction(f"x:{n}", "x", "", "a" * size, "b") for n, size in enumerate(lengths)]
+
+
+def test_short_and_long_prompts_have_equal_shares() -> None:
+    pool = sized(*[10] * 90, *[100] * 9, *[1000] * 30)
+    taken = equal_shares(pool, 3, 45, random.Random(1))
+    # The range of 9 gives all that it has, the others the rest in equal parts.
+    assert Counter(len(one.prompt) for one in taken) == {10: 18, 100: 9, 1000: 18}
+    assert taken == equal_shares(pool, 3, 45, random.Random(1))
+    with pytest.raises(InputError, match="130 instructions are asked for, and there are 129"):
+        equal_shares(pool, 3, 130, random.Random(1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 4000), max_size=60),
+    st.integers(1, 9),
+    st.integers(0, 60),
+    st.integers(0, 5),
+)
+def test_shares_differ_by_one_at_most_but_where_a_range_is_empty(
+    lengths: list[int], bins: int, count: int, seed: int
+) -> None:
+    pool = sized(*lengths)
+    count = min(count, len(pool))
+    taken = equal_shares(pool, bins, count, random.Random(seed))
+    assert len({one.id for one in taken}) == count
+    groups = length_ranges(pool, bins, random.Random(0))
+    ids = {one.id for one in taken}
+    given = [sum(one.id in ids for one in group) for group in groups]
+    most = max(given, default=0)
+    assert all(
+        share >= most - 1 or share == len(group) for share, group in zip(given, groups, strict=True)
+    )
+
+
+def test_turns_end_when_all_have_ended() -> None:
+    assert list(in_turns([[1, 2, 3], [], [4]])) == [1, 4, 2, 3]
+
+
+def test_templates_labels_are_asked_for(tmp_path: Path) -> None:
+    rows = [template("spam", f"Is mail {n} spam?", "Yes" if n % 2 else "No") for n in range(8)]
+    file = write_lines(tmp_path / "t0_sample.jsonl", rows)
+    chosen = InstructionSettings.model_validate(
+        {"sources": [{"reader": "t0", "path": str(file)}], "evolved": 1}
+    )
+    found = instructions(chosen, 24, 1)
+    assert any("~one_of" in one.id and '"No", "Yes"' in str(one.prompt) for one in found)
