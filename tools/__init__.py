@@ -1,6 +1,7 @@
 """What can be called: tool specifications, toolboxes, and what tools are made of."""
 
 from casewright.tools.alias import alias, original
+from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 from casewright.tools.from_function import tool_from_function
 from casewright.tools.from_langchain import tool_from_langchain
 from casewright.tools.from_record import tool_from_record
@@ -28,5 +29,7 @@ __all__ = [
     "tool_from_langchain",
     "tool_from_record",
     "tool_from_store",
+    "toolbox_from_file",
+    "toolbox_to_records",
     "whole_number",
 ]

@@ -1,0 +1,214 @@
+"""What is trained, and how: the sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe.
+
+What can be told from a recipe alone is checked when it is read: here what concerns one section,
+in ``training_rules`` what concerns several. Whether this machine can do it is checked when a
+training starts.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from casewright.errors import InputError
+from casewright.finetune.recipe.section import Section
+from casewright.planner.language_model.device import check_names
+
+#: The base that is made for a training, with random weights.
+NEW = "new"
+
+
+class NewModelSection(Section):
+    """``[model.new]``: a new Mistral, whose tokenizer is trained on the training set.
+
+    Attributes:
+        hidden: Numbers that a token's state has.
+        layers: Layers.
+        heads: Attention heads; each has ``hidden / heads`` numbers.
+        kv_heads: Heads with keys and values of their own, which the others share.
+        intermediate: Numbers between the two halves of a layer's feed-forward network.
+        vocabulary: Tokens, bytes and special ones included.
+        positions: Longest text in tokens.
+        tied: The matrix that reads tokens is also the one that writes them.
+    """
+
+    hidden: int = Field(default=256, ge=16, le=16_384)
+    layers: int = Field(default=6, ge=1, le=128)
+    heads: int = Field(default=8, ge=1, le=256)
+    kv_heads: int = Field(default=4, ge=1, le=256)
+    intermediate: int = Field(default=688, ge=16, le=65_536)
+    vocabulary: int = Field(default=4096, ge=260, le=262_144)
+    positions: int = Field(default=4096, ge=64, le=1_048_576)
+    tied: bool = True
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        if self.hidden % (2 * self.heads):
+            raise ValueError(
+                f"hidden ({self.hidden}) must be an even multiple of heads ({self.heads}). "
+                f"Take hidden = {2 * self.heads * max(1, round(self.hidden / 2 / self.heads))}."
+            )
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"kv_heads ({self.kv_heads}) must divide heads ({self.heads}). "
+                f"Take kv_heads = {self.heads}, or a divisor of it."
+            )
+        return self
+
+
+class ModelSection(Section):
+    """``[model]``: what the training starts from.
+
+    Attributes:
+        base: A model's folder, as the working directory has it, its name at Hugging Face, or
+            ``new``.
+        new: The settings of a new model; defaults where ``base`` is ``new`` and this is absent.
+        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default CUDA's first where there is one.
+        dtype: What is computed in, ``float32`` or ``bfloat16``; by default bfloat16 on CUDA and
+            float32 elsewhere. Weights that are trained are kept in float32 either way, since
+            steps smaller than a rounding would be lost.
+        quantisation: ``4bit`` keeps the base in four bits a weight (QLoRA: Dettmers et al. 2023).
+    """
+
+    base: str = Field(default=NEW, min_length=1)
+    new: NewModelSection | None = None
+    device: str | None = None
+    dtype: Literal["float32", "bfloat16"] | None = None
+    quantisation: Literal["none", "4bit"] = "none"
+
+    @property
+    def made(self) -> NewModelSection | None:
+        """The settings of a new model; ``None`` for one that there is."""
+        return (self.new or NewModelSection()) if self.base == NEW else None
+
+    def based_on(self, base: str) -> ModelSection:
+        """Return the section for another base that there is."""
+        return self.model_copy(update={"base": base, "new": None})
+
+    @field_validator("device")
+    @classmethod
+    def _known(cls, device: str | None) -> str | None:
+        try:
+            check_names(device, None)
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        return device
+
+    @model_validator(mode="after")
+    def _new_alone(self) -> Self:
+        if self.new is not None and self.base != NEW:
+            raise ValueError(
+                f"new has settings for a new model, and base is {self.base!r}. "
+                'Remove [model.new], or set base = "new".'
+            )
+        return self
+
+
+class LoraSection(Section):
+    """``[lora]``: what of the base is trained (LoRA: Hu et al. 2021).
+
+    Attributes:
+        method: ``lora`` for an adapter beside the base, ``full`` for all its weights.
+        r: Rank of the adapter's matrices.
+        alpha: Their product is scaled by ``alpha / r``.
+        dropout: Share of an adapter's inputs that is left out while training.
+        target_modules: Layers that have an adapter, by the ends of their names; ``all-linear`` for
+            all but the one that writes tokens.
+        modules_to_save: Layers that are trained whole and saved with the adapter.
+    """
+
+    method: Literal["lora", "full"] = "lora"
+    r: int = Field(default=16, ge=1, le=1024)
+    alpha: int = Field(default=32, ge=1)
+    dropout: float = Field(default=0.05, ge=0, lt=1)
+    target_modules: Literal["all-linear"] | tuple[str, ...] = "all-linear"
+    modules_to_save: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _modules_apart(self) -> Self:
+        targets = () if isinstance(self.target_modules, str) else self.target_modules
+        if self.target_modules == ():
+            raise ValueError('target_modules names no layer. Take "all-linear".')
+        # The loss multiplies by this matrix directly: an adapter on it would not be trained.
+        if "lm_head" in targets:
+            raise ValueError(
+                "target_modules cannot hold lm_head, whose adapter would not be trained. "
+                'Set modules_to_save = ["lm_head"], which trains it whole.'
+            )
+        if both := sorted(set(targets) & set(self.modules_to_save)):
+            raise ValueError(
+                f"modules_to_save holds {both[0]!r}, which target_modules holds too. "
+                "Leave it out of one of them."
+            )
+        return self
+
+
+class TrainingSection(Section):
+    """``[training]``: how it is trained.
+
+    Attributes:
+        epochs: Passes over the training set; 1 where neither this nor ``steps`` is given.
+        steps: Optimiser steps, instead of ``epochs``.
+        learning_rate: The highest one.
+        schedule: How it falls after the warm-up.
+        warmup: Share of the steps in which it rises from 0.
+        batch_per_device: Examples, or packed rows, that one device computes at once.
+        gradient_accumulation: Such batches that make one step.
+        max_length: Tokens of prompt and completion; a longer example is left out and counted.
+            With packing also the length of a row.
+        packing: Put several examples into one row, which do not see each other. It saves padding;
+            without FlashAttention a row's attention costs its length squared.
+        packing_strategy: ``bfd`` (best fit, decreasing) keeps examples whole.
+        gradient_checkpointing: Compute inner states twice, and keep few of them.
+        weight_decay: AdamW's.
+        beta2: AdamW's second decay rate.
+        max_grad_norm: Gradients longer than this are shortened to it.
+        save_steps: Steps between checkpoints; by default one at the end of every epoch.
+        eval_steps: Steps between measurements on the validation set; by default before and after.
+        log_steps: Steps between lines of the log.
+        checkpoints_kept: The last ones; two at least, since the last one may be damaged.
+        seed: Draws new weights, the order of the examples and what is dropped out.
+        optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA.
+        attention: ``auto`` takes FlashAttention on CUDA where it is installed, else PyTorch's own.
+    """
+
+    epochs: float | None = Field(default=None, gt=0)
+    steps: int | None = Field(default=None, ge=1)
+    learning_rate: float = Field(default=2e-4, gt=0, le=1)
+    schedule: Literal["linear", "cosine", "constant"] = "cosine"
+    warmup: float = Field(default=0.03, ge=0, lt=1)
+    batch_per_device: int = Field(default=1, ge=1)
+    gradient_accumulation: int = Field(default=1, ge=1)
+    max_length: int = Field(default=2048, ge=16)
+    packing: bool = False
+    packing_strategy: str = "bfd"
+    gradient_checkpointing: bool = False
+    weight_decay: float = Field(default=0.0, ge=0, lt=1)
+    beta2: float = Field(default=0.999, gt=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    save_steps: int | None = Field(default=None, ge=1)
+    eval_steps: int | None = Field(default=None, ge=1)
+    log_steps: int = Field(default=10, ge=1)
+    checkpoints_kept: int = Field(default=2, ge=2)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor"] = "adamw"
+    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
+
+    @field_validator("packing_strategy")
+    @classmethod
+    def _whole(cls, strategy: str) -> str:
+        if strategy in ("bfd_split", "wrapped"):
+            raise ValueError(
+                f"{strategy!r} cuts examples, and a plan would be learned without its prompt. "
+                'Take "bfd".'
+            )
+        if strategy != "bfd":
+            raise ValueError(f'There is no packing strategy {strategy!r}. Take "bfd".')
+        return strategy
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if self.epochs is not None and self.steps is not None:
+            raise ValueError("epochs and steps are both given. Remove one of them.")
+        return self

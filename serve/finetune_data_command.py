@@ -1,0 +1,102 @@
+"""`casewright finetune data`: from annotated queries and a toolbox to a training set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from casewright.errors import InputError
+from casewright.serve.options import AsJson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RecipeName = Annotated[
+    str,
+    typer.Option(
+        "--recipe", help="A recipe, a TOML file, or the name of one that ships.", metavar="FILE"
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("data")(finetune_data)
+
+
+def finetune_data(
+    recipe: RecipeName,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", help="The folder to write the training set to.", metavar="FOLDER"),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Also print so many examples of each task.", metavar="N"),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the training set in the output folder.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a training set for a planner: TEvo, TTG, DQS and instructions, as a recipe says.
+
+    Writes train.jsonl, validation.jsonl and manifest.json; with --sample and no --output, nothing.
+    """
+    from casewright.domains import domain_names
+    from casewright.finetune.examples.make_training_set import make_training_set
+    from casewright.finetune.examples.training_set import check_target, write_training_set
+    from casewright.finetune.recipe.recipe import Recipe
+    from casewright.finetune.recipe.shipped import find_recipe
+    from casewright.serve.finetune_ingredients import ingredients
+    from casewright.serve.finetune_samples import (
+        print_queries,
+        print_samples,
+        sampled_queries,
+        samples_of,
+    )
+    from casewright.serve.output import print_json
+    from casewright.stores import default_encoder
+
+    if target is None and sample is None:
+        raise InputError("Give --output FOLDER to write the set, or --sample N to look at it.")
+    data = Recipe.read(find_recipe(recipe), domains=domain_names()).data
+    if target is not None:
+        check_target(target, force=force)
+    encoder = default_encoder()
+    given = ingredients(data, encoder)
+    made = make_training_set(data, given, encoder)
+    if target is not None:
+        write_training_set(made, target, force=force)
+    shown = samples_of(made, sample) if sample is not None else {}
+    queries = sampled_queries(data, given, encoder, sample) if sample is not None else {}
+    if as_json:
+        told: dict[str, Any] = {"folder": str(target)} if target is not None else {}
+        told["manifest"] = made.manifest
+        if sample is not None:
+            rows = {task: [one.to_row() for one in examples] for task, examples in shown.items()}
+            told |= {"samples": rows, **({"queries": queries} if queries else {})}
+        print_json(told)
+        return
+    print_samples(shown)
+    print_queries(queries)
+    _print_counts(made.manifest, str(target or "Not written"))
+
+
+def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
+    from casewright.serve.output import print_table
+
+    sides = {name.partition(".")[0]: told for name, told in manifest["examples"].items()}
+    tasks = sorted({task for told in sides.values() for task in told["tasks"]})
+    rows = [[task, *(told["tasks"].get(task, 0) for told in sides.values())] for task in tasks]
+    rows.append(["all", *(told["all"] for told in sides.values())])
+    print_table(["task", *sides], rows, title)
+    queries = manifest["queries"]
+    typer.echo(
+        f"Of {queries['given']:,} queries {queries['taken']:,} were taken, "
+        f"{queries['for_validation']:,} of them for validation; "
+        f"{queries['left_out_for_measuring']:,} are for measuring and were left out. "
+        f"Share of instructions: {manifest['instructions']['share']:.3f}."
+    )

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.examples.training_set import TrainingSet
+from casewright.finetune.examples.ttg import TASK_NAMES
+from casewright.finetune.folds import similarity_groups
+from casewright.finetune.recipe.data_section import DataSection
+from casewright.planner import AnnotatedQuery, parse_plan
+from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
+from tests.support.readers import toy_queries
+
+ENCODER = HashingEncoder(256)
+QUERIES = toy_queries()
+POOLS = {
+    "find": ToolPool(names=("search_shop", "look_for"), descriptions=("Looks for goods.",)),
+    "fact": ToolPool(names=("ask_page",)),
+}
+
+
+def section(**settings: Any) -> DataSection:
+    return DataSection.model_validate({"domain": "toy", "validation": 0.1, **settings})
+
+
+def made(
+    queries: Sequence[AnnotatedQuery] = QUERIES,
+    measuring: Sequence[str] = (),
+    encoder: HashingEncoder = ENCODER,
+    **settings: Any,
+) -> TrainingSet:
+    given = Ingredients(queries, SHOP, POOLS, measuring=measuring)
+    return make_training_set(section(**settings), given, encoder)
+
+
+@pytest.fixture(scope="module")
+def whole() -> TrainingSet:
+    return made(ttg={"tasks_per_query": 4}, copies=2)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A source of sixty instructions, two of a record each, in the form of the seed tasks."""
+    file = tmp_path_factory.mktemp("instructions") / "tasks.jsonl"
+    records = [
+        {
+            "instruction": f"Say which number comes after {n}, and why.",
+            "instances": [
+                {"input": word, "output": f"It is {n + 1}. One more than {n} is {n + 1}, {word}."}
+                for word in ("my friend", "dear sir")
+            ],
+        }
+        for n in range(30)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return {"reader": "self_instruct", "path": str(file)}
+
+
+def generic(side: Sequence[TrainingExample]) -> list[TrainingExample]:
+    return [example for example in side if example.task.startswith("instruction")]
+
+
+def questions(example: TrainingExample) -> set[str]:
+    """Return every question that a prompt shows, its own included."""
+    lines = str(example.prompt).split("\n")
+    return {line.partition(": ")[2] for line in lines if line.startswith("Question: ")}
+
+
+def test_every_query_gives_its_plan_and_secondary_tasks_beside_it(whole: TrainingSet) -> None:
+    tasks = Counter(example.task for example in whole.examples)
+    assert set(tasks) == {"plan", *TASK_NAMES}
+    by_query = Counter(example.source for example in whole.examples if example.task == "plan")
+    assert by_query == {str(query.record.id): 2 for query in QUERIES}
+    assert len({example.id for example in whole.examples}) == len(whole.examples)
+    most = Counter(example.source for example in whole.examples)
+    assert max(most.values()) == 8
+
+
+def test_every_plan_calls_only_what_its_own_prompt_shows(whole: TrainingSet) -> None:
+    plans = [example for example in whole.examples if example.task == "plan"]
+    for example in plans:
+        shown = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nConstraints:")[0]
+        for tool in parse_plan(example.completion).tools:
+            assert f"\n{tool}(" in f"\n{shown}"
+    assert any("search_shop" in example.completion for example in plans)
+
+
+def test_a_query_and_its_likes_are_on_one_side(whole: TrainingSet) -> None:
+    sources = [{example.source for example in side} for side in (whole.train, whole.validation)]
+    assert sources[0].isdisjoint(sources[1])
+    groups = similarity_groups([query.query for query in QUERIES], ENCODER)
+    of_query = {str(query.record.id): g for query, g in zip(QUERIES, groups, strict=True)}
+    sides = [{of_query[source] for source in side} for side in sources]
+    assert sides[0].isdisjoint(sides[1])
+    assert len(sources[1]) == round(0.1 * len(QUERIES))
+
+
+def test_no_prompt_shows_the_plan_of_a_validation_query(whole: TrainingSet) -> None:
+    held = {example.source for example in whole.validation}
+    texts = {query.query for query in QUERIES if str(query.record.id) in held}
+    assert [one.id for one in whole.train if questions(one) & texts] == []
+    # In validation each shows its own question alone.
+    for example in whole.validation:
+        assert len(questions(example) & texts) <= 1
+    assert any(len(questions(example)) > 2 for example in whole.train)
+
+
+def test_queries_for_measuring_never_enter(whole: TrainingSet) -> None:
+    forbidden = [query.query for query in QUERIES[::9]]
+    spoken = [text.upper() + "  !" for text in forbidden]
+    without = made(measuring=spoken)
+    assert any(questions(example) & set(forbidden) for example in whole.examples)
+    assert [one.id for one in without.examples if questions(one) & set(forbidden)] == []
+    told = without.manifest["queries"]
+    kept = [query for query in QUERIES if query.query not in forbidden]
+    assert told["left_out_for_measuring"] == len(QUERIES) - len(kept)
+    assert (told["given"], told["taken"]) == (len(QUERIES), len(kept))
+
+
+def test_the_manifest_counts_what_is_there_and_is_plain_json(whole: TrainingSet) -> None:
+    manifest = whole.manifest
+    assert json.loads(json.dumps(manifest)) == manifest
+    for name, side in (("train.jsonl", whole.train), ("validation.jsonl", whole.validation)):
+        told = manifest["examples"][name]
+        assert told["tasks"] == Counter(example.task for example in side)
+        assert told["sources"] == {"queries": len(side)}
+        assert told["all"] == manifest["files"][name]["rows"] == len(side)
+    assert manifest["toolbox"]["fingerprint"] == SHOP.fingerprint()
+    assert manifest["data"]["copies"] == 2
+    assert manifest["instructions"] == {
+        "share": 0,
+        "licences": {},
+        "origins": {},
+        "contaminates": [],
+        "refused": {},
+    }
+
+
+def test_the_seed_decides_over_everything() -> None:
+    assert made(seed=3) == made(seed=3)
+    first, second = made(seed=3), made(seed=4)
+    assert first.train != second.train
+    assert {one.source for one in first.validation} != {one.source for one in second.validation}
+
+
+def test_a_set_of_other_queries_tools_or_settings_has_another_manifest() -> None:
+    one = made()
+    others = [
+        made(QUERIES[:-1]),
+        made([*QUERIES[:-1], replace(QUERIES[-1], label="other")]),
+        made(tevo={"reword": 0}),
+    ]
+    manifests = [json.dumps(other.manifest) for other in [one, *others]]
+    assert len(set(manifests)) == 4
+    hashes = {other.manifest["queries"]["sha256"] for other in [one, *others]}
+    assert len(hashes) == 3
+
+
+def test_nothing_is_embedded_that_nothing_is_asked_of() -> None:
+    encoder = HashingEncoder(256)
+    still: dict[str, Any] = {"validation": 0, "tevo": {"enabled": False, "shots": 0}}
+    assert made(encoder=encoder, **still).validation == ()
+    assert encoder.calls == []
+    made(encoder=encoder)
+    assert encoder.calls != []
+
+
+def test_examples_that_do_not_differ_are_kept_once() -> None:
+    still: dict[str, Any] = {"tevo": {"enabled": False, "shots": 0}, "ttg": {"tasks_per_query": 1}}
+    assert Counter(one.source for one in made(copies=3, **still).examples) == {
+        str(query.record.id): 1 for query in QUERIES
+    }
+
+
+def test_queries_without_ids_are_numbered() -> None:
+    nameless = [
+        replace(query, record=query.record.model_copy(update={"id": None})) for query in QUERIES
+    ]
+    sources = {example.source for example in made(nameless).examples}
+    assert sources == {f"query-{number}" for number in range(1, len(QUERIES) + 1)}
+
+
+def test_two_queries_of_one_id_are_refused() -> None:
+    with pytest.raises(InputError, match="id 't0'"):
+        made([*QUERIES, QUERIES[0]])
+
+
+def test_a_gold_plan_that_is_not_right_is_refused_by_the_query() -> None:
+    wrong = AnnotatedQuery.read({"id": "w", "query": "what is it", "plan": "s1 = nothing()"})
+    with pytest.raises(InputError, match=r"'w' \('what is it'\).*no tool nothing"):
+        made([*QUERIES, wrong])
+
+
+def test_no_queries_are_refused() -> None:
+    with pytest.raises(InputError, match="0 were given"):
+        made([])
+    with pytest.raises(InputError, match="1 were given, and 1 are for measuring"):
+        made(QUERIES[:1], measuring=[QUERIES[0].query])
+
+
+def test_sampling_takes_as_many_queries_as_it_is_told() -> None:
+    few = made(sampling={"method": "dqs", "initial": 10, "size": 20})
+    assert few.manifest["queries"]["taken"] == 20
+    assert len({example.source for example in few.examples}) == 20
+
+
+def test_instructions_have_their_share_of_the_whole(source: dict[str, str]) -> None:
+    mixed = made(instructions={"share": 0.1, "sources": [source]})
+    taken, everything = len(generic(mixed.examples)), len(mixed.examples)
+    assert abs(taken - 0.1 * everything) <= 0.5
+    told = mixed.manifest["instructions"]
+    assert told["share"] == round(taken / everything, 4)
+    assert list(told["licences"]) == ["self_instruct"]
+    assert {example.task for example in generic(mixed.examples)} == {
+        "instruction",
+        "instruction:evolved",
+    }
+
+
+def test_what_is_made_of_one_record_is_on_one_side(source: dict[str, str]) -> None:
+    settings = {"share": 0.12, "sources": [source]}
+    mixed = made(instructions=settings, validation=0.4)
+    sides = [
+        {example.source for example in generic(side)} for side in (mixed.train, mixed.validation)
+    ]
+    assert sides[0].isdisjoint(sides[1])
+    assert all(len(side) > 3 for side in sides)
+    assert len(generic(mixed.examples)) > len(sides[0] | sides[1])
+
+
+def test_too_few_instructions_are_refused_and_may_repeat(source: dict[str, str]) -> None:
+    settings = {"share": 0.4, "evolved": 0.0, "sources": [source]}
+    with pytest.raises(InputError, match=r"hold 60 .* Ask for a smaller share"):
+        made(instructions=settings)
+    mixed = made(instructions={**settings, "repeat": True})
+    taken = generic(mixed.examples)
+    assert abs(len(taken) - 0.4 * len(mixed.examples)) <= 0.5
+    assert len({example.id for example in mixed.examples}) == len(mixed.examples)
+    # As often each as the others, on one side all times.
+    times = Counter(example.completion for example in taken)
+    assert len(times) == 60
+    assert max(times.values()) - min(times.values()) <= 1
+    trained = {example.completion for example in generic(mixed.train)}
+    assert trained.isdisjoint({example.completion for example in generic(mixed.validation)})

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.recipe.recipe import Recipe
+from casewright.finetune.recipe.shipped import find_recipe, recipe_names
+
+WHOLE = """
+[data]
+queries = "own/queries.jsonl"
+toolbox = "tools.json"
+copies = 2
+seed = 7
+
+[data.sampling]
+method = "random"
+size = 10
+
+[data.tevo]
+rename_tools = 1
+
+[data.ttg]
+tasks_per_query = 4
+tasks = ["order_steps"]
+
+[data.instructions]
+share = 0.2
+sources = [{ reader = "t0", path = "own/queries.jsonl" }, { reader = "hugging_face", path = "a/b" }]
+
+[lora]
+target_modules = ["q_proj"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "own").mkdir()
+    for name in ("own/queries.jsonl", "tools.json"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    return tmp_path
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "recipe.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def refused(folder: Path, text: str) -> str:
+    """Return what is said of a recipe, after its file's name."""
+    file = written(folder, text)
+    with pytest.raises(InputError) as caught:
+        Recipe.read(file, domains=["shopping", "legal"])
+    message = str(caught.value)
+    assert message.startswith(str(file))
+    assert "\n" not in message
+    return message.removeprefix(f"{file}: ")
+
+
+def test_a_recipe_is_read_with_defaults_for_what_it_leaves_out(folder: Path) -> None:
+    recipe = Recipe.read(written(folder, WHOLE))
+    assert (recipe.data.copies, recipe.data.seed, recipe.data.validation) == (2, 7, 0.05)
+    assert (recipe.data.sampling.method, recipe.data.sampling.size) == ("random", 10)
+    assert recipe.data.ttg.tasks == ("order_steps",)
+    assert (recipe.data.tevo.rename_tools, recipe.data.tevo.enabled) == (1.0, True)
+    assert recipe.data.instructions.share == 0.2
+    assert recipe.data.instructions.evolved == 0.5
+    assert recipe.lora.target_modules == ("q_proj",)
+    assert recipe.training.seed == 0
+
+
+def test_files_are_looked_for_beside_the_recipe(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "elsewhere").mkdir()
+    written(folder, WHOLE)
+    monkeypatch.chdir(folder / "elsewhere")
+    data = Recipe.read(Path("..", "recipe.toml")).data
+    assert data.queries is not None
+    assert data.queries.is_absolute()
+    assert data.queries.samefile(folder / "own" / "queries.jsonl")
+    first, second = data.instructions.sources
+    assert Path(first.path).is_absolute()
+    assert Path(first.path).samefile(data.queries)
+    # A data set's name is none of a file.
+    assert second.path == "a/b"
+
+
+def test_a_recipe_to_train_by_may_name_files_that_are_elsewhere(tmp_path: Path) -> None:
+    file = written(tmp_path, WHOLE)
+    with pytest.raises(InputError, match=r"data\.queries: There is no file"):
+        Recipe.read(file)
+    assert Recipe.read(file, files=False).data.toolbox == tmp_path / "tools.json"
+
+
+def test_a_domains_name_is_all_that_a_recipe_needs(folder: Path) -> None:
+    data = Recipe.read(written(folder, '[data]\ndomain = "shopping"')).data
+    assert (data.domain, data.queries, data.toolbox) == ("shopping", None, None)
+
+
+SHOP = '[data]\ndomain = "shopping"\n'
+
+
+#: A recipe, and what is said of it after its file.
+WRONG = [
+    ("", "data is missing. Add it."),
+    ("[data]", "data: Nothing says which tools to plan with. Write domain, or toolbox and"),
+    ('[data]\ndomain = "shop"', "data.domain: There is no domain 'shop'. Did you mean shop"),
+    ('[data]\ndomain = "x"', "data.domain: There is no domain 'x'. Domains are legal, shop"),
+    (SHOP + 'toolbox = "tools.json"', "data: domain and toolbox are both given. Remove one"),
+    ('[data]\ntoolbox = "tools.json"', "data: toolbox is given without queries. Add queries"),
+    (SHOP + 'queries = "none.jsonl"', 'data.queries: There is no file "none.jsonl" beside'),
+    (SHOP + 'queries = "own"', 'data.queries: "own" is a folder. Give a file.'),
+    (SHOP + "queries = 3", "data.queries: 3 is not possible. Write a text."),
+    (SHOP + "copies = 0", "data.copies: 0 is not possible. Write a number of at least 1 and"),
+    (SHOP + 'copies = "3"', 'data.copies: "3" is not possible. Write a whole number.'),
+    (SHOP + "copies = true", "data.copies: true is not possible. Write a whole number."),
+    (SHOP + "copies = 2020-01-01", 'data.copies: "2020-01-01" is not possible. Write a whole'),
+    (SHOP + "validation = nan", "data.validation: nan is not possible. Write a number of at"),
+    (SHOP + "copys = 1", "data.copys: There is no such field. Did you mean copies?"),
+    (SHOP + "Copies = 1", "data.Copies: There is no such field. Did you mean copies?"),
+    (SHOP + "qqq = 1", "data.qqq: There is no such field. Known here are domain, queries,"),
+    (SHOP + "share = 0.2", "data.share: The field belongs to [data.instructions]. Move it"),
+    (SHOP + "[dat]\nx = 1", "dat: There is no such field. Did you mean data?"),
+    ("data = 5", "data: 5 is not possible. Write a table."),
+    (SHOP + "[data.tevo]\nshots = -1", "data.tevo.shots: -1 is not possible. Write a number"),
+    (SHOP + '[data.sampling]\nmethod = "dsq"', 'data.sampling.method: "dsq" is not possible.'),
+    (SHOP + '[data.ttg]\ntasks = ["order"]', 'data.ttg.tasks.0: "order" is not possible. W'),
+    (SHOP + "[data.instructions]\nshare = 1.0", "data.instructions.share: 1.0 is not possible"),
+    (
+        SHOP + "[data.instructions]\nshare = 0.2",
+        "data.instructions: share is 0.2, and there are no instructions. Add [[data.instructions",
+    ),
+    (
+        SHOP + '[[data.instructions.sources]]\nreader = "t0"\npath = "none"',
+        'data.instructions.sources.0.path: There is nothing at "none" beside the recipe. Give',
+    ),
+    (
+        SHOP + '[[data.instructions.sources]]\nreader = "none"\npath = "own"',
+        "data.instructions.sources.0.reader: There is no reader of instructions 'none'.",
+    ),
+    (SHOP + "[lora]\ntarget_modules = 5", 'lora.target_modules: 5 is not possible. Write "all'),
+    (SHOP + "[lora]\ntarget_modules = [5]", "lora.target_modules.0: 5 is not possible. Write"),
+    (SHOP + '[training]\nschedule = "cos"', 'training.schedule: "cos" is not possible. Write'),
+    (SHOP + "[training]\nepochs = 1\nsteps = 1", "training: epochs and steps are both given."),
+    # What concerns several sections.
+    (
+        SHOP + '[model]\ndevice = "cpu"\nquantisation = "4bit"',
+        'model.quantisation: model.quantisation = "4bit" needs CUDA',
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), WRONG, ids=[message.partition(":")[0][:30] for _, message in WRONG]
+)
+def test_a_recipe_that_cannot_be_used_is_refused_with_the_field_and_the_mend(
+    folder: Path, text: str, message: str
+) -> None:
+    assert message in refused(folder, text)
+
+
+def test_several_problems_are_told_at_once_and_the_rest_counted(folder: Path) -> None:
+    fields = ["unchanged", "reword", "examples", "no_example", "drop_tools"]
+    wrong = refused(folder, SHOP + "[data.tevo]\n" + "\n".join(f"{name} = 2" for name in fields))
+    assert wrong.count("is not possible") == 3
+    assert wrong.endswith("And 2 more.")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[data", "is no TOML"),
+        (b"[data]\nseed = 1 2\nqueries = 3", "line 2"),
+        (b"\xff", "cannot be read"),
+        (None, "Give a recipe"),
+    ],
+    ids=["cut", "two-values", "latin", "absent"],
+)
+def test_a_file_that_is_no_recipe_is_refused(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    file = tmp_path / "recipe.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        Recipe.read(file)
+
+
+def test_a_recipe_is_found_by_its_file_or_by_its_name(folder: Path) -> None:
+    file = written(folder, WHOLE)
+    assert find_recipe(str(file)) == file
+    for name in recipe_names():
+        assert find_recipe(name).is_file()
+
+
+def test_a_recipe_that_is_neither_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(InputError) as caught:
+        find_recipe("none-such")
+    assert all(name in str(caught.value) for name in recipe_names())
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_that_ships_can_be_used(name: str) -> None:
+    assert Recipe.read(find_recipe(name), domains=["shopping"]).data.domain == "shopping"

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.examples.to_dataset import COLUMNS, from_dataset, to_dataset
+from casewright.finetune.examples.training_set import (
+    FORMAT,
+    MANIFEST,
+    TRAIN,
+    VALIDATION,
+    TrainingSet,
+    file_entry,
+    manifest_hash,
+    read_training_set,
+    write_training_set,
+)
+from casewright.planner import Prompt
+from casewright.planner.prompt_hash import prompt_hash
+
+#: What JSON, JSON Lines or Arrow might take for something of its own.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
+    ["", "null", "NaN", "\u2028\x85\n\r", "\\n\"'", "0", "[]", "👩‍👩‍👧"]
+)
+
+
+@st.composite
+def examples(draw: st.DrawFn) -> TrainingExample:
+    prompt = Prompt(draw(TEXTS), draw(TEXTS))
+    id_, task, source, completion = (draw(TEXTS) for _ in range(4))
+    return TrainingExample(id_, task, source, prompt, completion)
+
+
+def of(train: list[TrainingExample], validation: list[TrainingExample]) -> TrainingSet:
+    manifest = {
+        "format": FORMAT,
+        "prompt_hash": prompt_hash(),
+        "files": {TRAIN: file_entry(train), VALIDATION: file_entry(validation)},
+    }
+    return TrainingSet(tuple(train), tuple(validation), manifest)
+
+
+ONE = TrainingExample("1", "plan", "q1", Prompt("tools", "question"), "s1 = no_evidence()")
+TWO = TrainingExample("2", "instruction", "made", Prompt("", "say hi"), "")
+SET = of([ONE], [TWO])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(examples(), max_size=4), st.lists(examples(), max_size=2))
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory,
+    train: list[TrainingExample],
+    validation: list[TrainingExample],
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "written"
+    write_training_set(of(train, validation), folder, force=True)
+    read = read_training_set(folder)
+    assert read == of(train, validation)
+    assert read.examples == (*train, *validation)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(examples(), max_size=4))
+def test_lines_survive_a_data_set_of_hugging_face_without_nulls(
+    tmp_path_factory: pytest.TempPathFactory, made: list[TrainingExample]
+) -> None:
+    from datasets import load_dataset
+
+    folder = tmp_path_factory.getbasetemp() / "lines"
+    write_training_set(of(made, []), folder, force=True)
+    dataset = to_dataset(made)
+    assert {name: value.dtype for name, value in dataset.features.items()} == COLUMNS
+    assert from_dataset(dataset) == made
+    assert not any(value is None for row in dataset for value in row.values())
+    again = folder.parent / "again.jsonl"
+    dataset.to_json(again, force_ascii=False)
+    rows = [json.loads(line) for line in again.read_text(encoding="utf-8").split("\n") if line]
+    assert [TrainingExample.from_row(row) for row in rows] == made
+    if made:
+        loaded = load_dataset(
+            "json",
+            data_files=str(folder / TRAIN),
+            split="train",
+            features=dataset.features,
+            cache_dir=str(folder.parent / "cache"),
+        )
+        assert from_dataset(loaded) == made
+
+
+def test_a_data_set_of_no_examples_and_of_empty_texts_has_the_types_of_any_other() -> None:
+    empty = TrainingExample("", "", "", Prompt("", ""), "")
+    for made in ([], [empty], [ONE]):
+        dataset = to_dataset(made)
+        assert {name: value.dtype for name, value in dataset.features.items()} == COLUMNS
+        assert len(dataset) == len(made)
+
+
+def test_the_manifests_hash_is_of_all_that_is_in_the_set() -> None:
+    hashes = {manifest_hash(of(train, []).manifest) for train in ([ONE], [TWO], [])}
+    assert len(hashes) == 3
+    assert manifest_hash(of([ONE], [TWO]).manifest) == manifest_hash(SET.manifest)
+
+
+@pytest.mark.parametrize("name", [TRAIN, VALIDATION])
+def test_a_file_that_was_changed_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    write_training_set(SET, tmp_path / "set")
+    file = tmp_path / "set" / name
+    file.write_text(file.read_text(encoding="utf-8").replace("plan", "plans") + "\n")
+    with pytest.raises(InputError, match=rf"{name} is not the file .* casewright finetune data"):
+        read_training_set(tmp_path / "set")
+    file.unlink()
+    with pytest.raises(InputError, match=rf"{name} cannot be read"):
+        read_training_set(tmp_path / "set")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"prompt_hash": "another"}, "another form of the planner's prompt"),
+        ({"format": 0}, "no manifest of format"),
+        ({"files": {}}, "lacks 'train.jsonl'"),
+        ({"files": None}, "lacks"),
+    ],
+    ids=["prompt", "format", "no-files", "null"],
+)
+def test_a_manifest_of_another_kind_is_refused(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    write_training_set(TrainingSet(SET.train, (), {**SET.manifest, **change}), tmp_path / "set")
+    with pytest.raises(InputError, match=words):
+        read_training_set(tmp_path / "set")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", None], ids=["empty", "list", "cut", "absent"])
+def test_a_folder_without_a_manifest_is_no_training_set(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / MANIFEST).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="casewright finetune data"):
+        read_training_set(tmp_path)
+
+
+def test_a_set_is_replaced_by_force_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "set"
+    write_training_set(SET, folder)
+    with pytest.raises(InputError, match="--force"):
+        write_training_set(of([TWO], []), folder)
+    assert read_training_set(folder) == SET
+    write_training_set(of([TWO], []), folder, force=True)
+    assert read_training_set(folder) == of([TWO], [])
+    # Nothing is left beside it.
+    assert [file.name for file in folder.parent.iterdir()] == ["set"]
+
+
+def test_a_folder_that_holds_something_else_is_refused_even_by_force(tmp_path: Path) -> None:
+    write_training_set(SET, tmp_path / "set")
+    (tmp_path / "set" / "notes.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / TRAIN).write_text("mine", encoding="utf-8")
+    for folder, stranger in ((tmp_path / "set", "notes.txt"), (tmp_path / "other", TRAIN)):
+        before = sorted(file.name for file in folder.iterdir())
+        with pytest.raises(InputError, match=stranger):
+            write_training_set(SET, folder, force=True)
+        assert sorted(file.name for file in folder.iterdir()) == before
+
+
+def test_a_file_is_no_folder_to_write_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for place in (tmp_path / "file", tmp_path / "file" / "set"):
+        with pytest.raises(InputError, match="is a file"):
+            write_training_set(SET, place)
+
+
+def test_an_empty_folder_is_written_to_and_may_be_read_by_others(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    write_training_set(SET, folder)
+    assert read_training_set(folder) == SET
+    umask = os.umask(0)
+    os.umask(umask)
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def test_a_set_that_cannot_be_written_whole_is_not_written_at_all(tmp_path: Path) -> None:
+    lost = TrainingExample("3", "plan", "q", Prompt("", "\ud800"), "")
+    write_training_set(SET, tmp_path / "set")
+    with pytest.raises(UnicodeEncodeError):
+        write_training_set(TrainingSet((ONE, lost), (), SET.manifest), tmp_path / "set", force=True)
+    assert read_training_set(tmp_path / "set") == SET
+    assert [file.name for file in tmp_path.iterdir()] == ["set"]

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.tools import (
+    NO_EVIDENCE,
+    CallContext,
+    Parameter,
+    Source,
+    Toolbox,
+    ToolSpec,
+    tool_from_record,
+    toolbox_from_file,
+    toolbox_to_records,
+)
+from tests.support.random_requests import random_toolbox
+
+ROOM: dict[str, Any] = {
+    "name": "find-room",
+    "description": "Finds free rooms.",
+    "parameters": {
+        "town": "Where.",
+        "beds": {"description": "How many.", "kind": "integer", "required": False},
+        "view": {"choices": ["sea", "street"]},
+        "guest_id": {"sources": ["context"]},
+    },
+    "results": ["room_id"],
+    "example": {"query": "a room in Kiel", "plan": 's1 = find_x2d_room(town="Kiel")'},
+}
+
+
+def written(folder: Path, told: Any) -> Path:
+    file = folder / "tools.json"
+    file.write_text(told if isinstance(told, str) else json.dumps(told), encoding="utf-8")
+    return file
+
+
+def test_a_file_declares_tools_with_all_that_a_parameter_may_have(tmp_path: Path) -> None:
+    toolbox = toolbox_from_file(written(tmp_path, [ROOM]))
+    assert toolbox.names == ("find_x2d_room", "no_evidence")
+    town, beds, view, guest = toolbox["find_x2d_room"].parameters
+    assert town == Parameter("town", "Where.")
+    assert beds == Parameter("beds", "How many.", "integer", required=False)
+    assert beds.sources == {Source.NUMBER, Source.CONTEXT, Source.STEP}
+    assert view == Parameter("view", kind="string", choices=("sea", "street"))
+    assert view.sources == frozenset()
+    assert guest.sources == {Source.CONTEXT}
+
+
+def test_a_list_and_an_object_with_tools_are_the_same(tmp_path: Path) -> None:
+    bare = toolbox_from_file(written(tmp_path, [ROOM])).fingerprint()
+    assert toolbox_from_file(written(tmp_path, {"tools": [ROOM]})).fingerprint() == bare
+
+
+def test_tools_extra_take_the_same_parameters() -> None:
+    beds = tool_from_record(ROOM).parameters[1]
+    assert beds == Parameter("beds", "How many.", "integer", required=False)
+
+
+def test_a_name_that_is_an_identifier_is_left_as_it_is(tmp_path: Path) -> None:
+    record = {"name": "get_xml"}
+    assert "get_xml" in toolbox_from_file(written(tmp_path, [record]))
+    # As it ever was for a record's own tools.
+    assert tool_from_record(record).name == "get_x5f_xml"
+
+
+def test_no_evidence_is_there_and_can_be_run_wherever_it_comes_from(tmp_path: Path) -> None:
+    assert toolbox_from_file(written(tmp_path, [ROOM]))["no_evidence"] is NO_EVIDENCE
+    own = {"name": "no_evidence", "description": "Chat."}
+    toolbox = toolbox_from_file(written(tmp_path, [own, ROOM]))
+    assert toolbox.names[0] == "no_evidence"
+    tool = toolbox["no_evidence"]
+    assert tool.description == "Chat."
+    assert tool.run is not None
+    assert tool.run({}, CallContext()) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.booleans(), st.booleans())
+def test_a_toolbox_written_and_read_again_is_the_same_to_a_planner(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, first: bool, named: bool
+) -> None:
+    draw = random.Random(seed)
+    tools = list(random_toolbox(draw))
+    # As it may be changed: elsewhere in the order, in other words, names that look like aliases.
+    if first:
+        tools.insert(0, tools.pop())
+    if named:
+        tools.append(ToolSpec(draw.choice(["get_xml", "a_x2d_b", "_x_"]), "Odd."))
+    toolbox = Toolbox(tools)
+    file = written(tmp_path_factory.getbasetemp(), toolbox_to_records(toolbox))
+    again = toolbox_from_file(file)
+    assert again.fingerprint() == toolbox.fingerprint()
+    assert [tool.parameters for tool in again] == [tool.parameters for tool in toolbox]
+    assert [tool.results for tool in again] == [tool.results for tool in toolbox]
+
+
+def with_parameter(value: Any) -> list[dict[str, Any]]:
+    return [{"name": "ping"}, {**ROOM, "parameters": {"town": value}}]
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (with_parameter({"kind": "text"}), ["town", "'text'", "'string'"]),
+        (with_parameter({"sources": ["webpage"]}), ["town", "webpage", "'question'"]),
+        (with_parameter({"source": ["context"]}), ["town", "'source'", "sources?"]),
+        (with_parameter({"sources": "context"}), ["town.sources", "list of texts"]),
+        (with_parameter({"required": "no"}), ["town.required", "true or false"]),
+        (with_parameter({"choices": [1, 2]}), ["town.choices.0", "Write a text."]),
+        (with_parameter(5), ["parameters.town", "Write its description."]),
+        ([{"name": "ping"}, {**ROOM, "parameters": ["town"]}], ["parameters", "an object"]),
+        ([{"name": "ping"}, {**ROOM, "descripton": "Finds."}], ["descripton", "description?"]),
+        ([{"name": "ping"}, {**ROOM, "results": ["room id"]}], ["room id", "underscores"]),
+        ([{"name": "ping"}, {"description": "Nameless."}], ["name", "Add it."]),
+        ([{"name": "ping"}, "pong"], ["the record", "an object"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value[0], str) else "",
+)
+def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
+    tmp_path: Path, told: Any, words: list[str]
+) -> None:
+    file = written(tmp_path, told)
+    with pytest.raises(InputError) as caught:
+        toolbox_from_file(file)
+    message = str(caught.value)
+    assert message.startswith(f"{file}: tool 2")
+    assert [word for word in words if word not in message] == []
+    assert ("(find-room)" in message) == ("find-room" in file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("[{", "no JSON"),
+        ("[]", "holds no tools"),
+        ('{"tool": []}', "holds no tools"),
+        ("7", "holds no tools"),
+        ('[{"name": "a"}, {"name": "a"}]', r"\['a'\]"),
+        ('[{"name": "a", "parameters": {"b": "", "b": ""}}]', "the name b twice"),
+        ('[{"name": "no_evidence", "parameters": {"b": ""}}]', "Leave its parameters out"),
+        ("[" * 100_000, "no JSON"),
+    ],
+    ids=["cut", "empty", "misnamed", "number", "twice", "parameter-twice", "no-evidence", "deep"],
+)
+def test_a_file_that_is_no_toolbox_is_an_input_error_that_names_it(
+    tmp_path: Path, told: str, words: str
+) -> None:
+    with pytest.raises(InputError, match=rf"tools\.json.*{words}"):
+        toolbox_from_file(written(tmp_path, told))
+
+
+def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Give a JSON file"):
+        toolbox_from_file(tmp_path / "none.json")
+    with pytest.raises(InputError, match="Give a JSON file"):
+        toolbox_from_file(tmp_path)
+    (tmp_path / "latin.json").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="Give a JSON file"):
+        toolbox_from_file(tmp_path / "latin.json")
