@@ -16,7 +16,12 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
 from casewright.planner.plan_cases import EXAMPLES, similar_plans
 from casewright.planner.prompt import Prompt, render_prompt
-from casewright.planner.request import Planner, PlanRequest, PlanResult
+from casewright.planner.request import (
+    MAX_WRITTEN_CHARACTERS,
+    Planner,
+    PlanRequest,
+    PlanResult,
+)
 from casewright.planner.validate import violations
 from casewright.stores import CaseStore
 
@@ -39,6 +44,7 @@ class _Run:
     attempts: int = 0
     problem: str = ""
     tokens: dict[str, int] = field(default_factory=dict)
+    written: str = ""
 
 
 class ChatPlanner:
@@ -117,6 +123,7 @@ class ChatPlanner:
         run.attempts += 1
         _count(run.tokens, getattr(answer, "usage_metadata", None))
         request, text = run.request, str(answer.text)
+        run.written = text
         try:
             plan = parse_plan(plan_lines(text))
             errors = list(
@@ -163,6 +170,7 @@ class ChatPlanner:
             fallback=f"{self.name}: {run.problem}",
             milliseconds=(time.perf_counter() - run.started) * 1000,
             tokens=run.tokens,
+            written=run.written[:MAX_WRITTEN_CHARACTERS],
         )
 
 

@@ -14,6 +14,8 @@ from casewright.tools import Toolbox, whole_number
 
 #: A question is something a person typed.
 MAX_QUESTION_CHARACTERS = 8000
+#: What is kept of a text that a language model wrote in a plan's place.
+MAX_WRITTEN_CHARACTERS = 4000
 
 
 class Turn(TypedDict):
@@ -72,6 +74,9 @@ class PlanResult:
         fallback: Why this is a fallback plan; empty where it is none.
         milliseconds: Time taken.
         tokens: Token counts where a language model wrote it: ``input`` and ``output``.
+        written: Where what a language model wrote was no valid plan: that, word for word, at most
+            ``MAX_WRITTEN_CHARACTERS`` of it. Empty where it wrote nothing, or where a grammar
+            let it write nothing else.
     """
 
     plan: Plan
@@ -80,6 +85,7 @@ class PlanResult:
     fallback: str = ""
     milliseconds: float = 0.0
     tokens: Mapping[str, int] = field(default_factory=dict)
+    written: str = ""
 
 
 class Planner(Protocol):

@@ -42,6 +42,7 @@ def test_after_two_bad_answers_the_case_planner_answers(
     assert result.planner == "case"
     assert result.attempts == 3
     assert len(model.heard) == 2
+    assert result.written == BAD
     assert result.fallback.startswith("chat:scripted: ")
     assert 'item_id may not be the text "p1"' in result.fallback
 

@@ -1,0 +1,162 @@
+"""Planners side by side on the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.finetune.evaluation.asking import ask_all
+from casewright.finetune.evaluation.class_rows import class_rows
+from casewright.finetune.evaluation.differences import differences
+from casewright.finetune.evaluation.figures import (
+    BY_CONSTRUCTION,
+    Figure,
+    planner_figures,
+    share,
+)
+from casewright.finetune.evaluation.intervals import RESAMPLES, Resamples
+from casewright.finetune.evaluation.item import EvaluationItem
+from casewright.finetune.evaluation.outcome import Outcome, outcome
+from casewright.finetune.evaluation.removal import only_provided, with_a_tool_removed
+from casewright.planner import Planner
+
+#: Errors of a planner that are told; all are counted.
+_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What an evaluation found.
+
+    Attributes:
+        outcomes: Planner's label to its answers, in the order of the items.
+        figures: Planner's label to its figures by name; see ``figures.FIGURES``.
+        rows: A row a planner and class; see ``class_rows``.
+        differences: A row a planner and figure; see ``differences``.
+        settings: What it was run with.
+    """
+
+    outcomes: Mapping[str, Sequence[Outcome]]
+    figures: Mapping[str, Mapping[str, Figure]]
+    rows: Sequence[Mapping[str, Any]]
+    differences: Sequence[Mapping[str, Any]]
+    settings: Mapping[str, Any]
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """What planners raised: planner, item, message; the first of each planner."""
+        told = []
+        for planner, outcomes in self.outcomes.items():
+            raised = [o for o in outcomes if o.answered.error]
+            told += [
+                {"planner": planner, "item": o.item.query.record.id, "error": o.answered.error}
+                for o in raised[:_TOLD]
+            ]
+        return told
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form."""
+        return {
+            "settings": dict(self.settings),
+            "figures": {
+                planner: {name: figure.to_json() for name, figure in figures.items()}
+                for planner, figures in self.figures.items()
+            },
+            "rows": [dict(row) for row in self.rows],
+            "differences": [dict(row) for row in self.differences],
+            "errors": self.errors,
+        }
+
+
+def evaluate(
+    items: Sequence[EvaluationItem],
+    planners: Mapping[str, Planner],
+    *,
+    constrained: Collection[str] = (),
+    removal: Mapping[str, Planner] | None = None,
+    new_class: str = "",
+    groups: Sequence[int] = (),
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Evaluation:
+    """Ask every planner every question, and score the plans.
+
+    Args:
+        items: Questions with gold plans.
+        planners: Label in tables to planner; the first is what the others are compared with.
+        constrained: Labels of planners that can name no tool which is not in the toolbox, by a
+            grammar or by a check: what follows from that is told to be by construction.
+        removal: Measure with a needed tool removed: by label, the planner to ask, where it is not
+            ``constrained``; ``None`` does not measure it.
+        new_class: A class that the planners were not trained on; its figures apart.
+        groups: A number an item: items of one group are drawn together by the bootstrap.
+        seed: Of resamples and of the tools that are removed.
+        resamples: Of the bootstrap.
+
+    Raises:
+        InputError: There is no item or no planner, no item of the new class, a planner is to be
+            asked that is not there, or the groups are not as many as the items.
+    """
+    _check(items, planners, removal or {}, new_class, groups)
+    drawn = Resamples(len(items), tuple(groups), seed, resamples)
+    requests = [item.request for item in items]
+    without = with_a_tool_removed(items, seed) if removal is not None else []
+    outcomes: dict[str, list[Outcome]] = {}
+    figures: dict[str, dict[str, Figure]] = {}
+    for label, planner in planners.items():
+        answers = ask_all(planner, requests, f"Planner {label}")
+        outcomes[label] = [outcome(i, answer) for i, answer in zip(items, answers, strict=True)]
+        figures[label] = planner_figures(
+            outcomes[label], drawn, new_class=new_class, constrained=label in constrained
+        )
+        if removal is not None:
+            figures[label]["only_provided"] = _only_provided(without, label, removal)
+    return Evaluation(
+        outcomes,
+        figures,
+        [row for label, own in outcomes.items() for row in class_rows(label, own, drawn)],
+        differences(outcomes, drawn),
+        {
+            "items": len(items),
+            "planners": list(planners),
+            "removal_items": len(without) if removal is not None else None,
+            "new_class": new_class or None,
+            "groups": len(set(groups)) or None,
+            "seed": seed,
+            "resamples": resamples,
+        },
+    )
+
+
+def _only_provided(
+    without: Sequence[EvaluationItem], label: str, removal: Mapping[str, Planner]
+) -> Figure:
+    if label not in removal:
+        return Figure(None, note=BY_CONSTRUCTION)
+    requests = [item.request for item in without]
+    answers = ask_all(removal[label], requests, f"Planner {label}, a tool removed")
+    return share(
+        [only_provided(item, answer) for item, answer in zip(without, answers, strict=True)]
+    )
+
+
+def _check(
+    items: Sequence[EvaluationItem],
+    planners: Mapping[str, Planner],
+    removal: Mapping[str, Planner],
+    new_class: str,
+    groups: Sequence[int],
+) -> None:
+    if not items:
+        raise InputError("There is nothing to evaluate on. Give at least one annotated query.")
+    if not planners:
+        raise InputError("There is nothing to evaluate. Give at least one planner.")
+    if unknown := sorted(set(removal) - set(planners)):
+        raise InputError(f"removal names {unknown}, which are not among the planners.")
+    if groups and len(groups) != len(items):
+        raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
+    labels = sorted({item.query.label for item in items})
+    if new_class and new_class not in labels:
+        raise InputError(f"No query is of the class {new_class!r}. Classes are {labels}.")

@@ -1,0 +1,56 @@
+"""What is evaluated on: annotated queries as requests, each with its toolbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from casewright.finetune.evaluation.verdict import plan_class
+from casewright.planner import AnnotatedQuery, PlanRequest
+from casewright.tools import NO_EVIDENCE, Toolbox, alias
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationItem:
+    """A question to plan for, and the gold plan.
+
+    Attributes:
+        query: The annotated query.
+        request: The same question with its toolbox, as a planner sees it.
+    """
+
+    query: AnnotatedQuery
+    request: PlanRequest
+
+    @property
+    def new_tools(self) -> frozenset[str]:
+        """The tools of the gold plan that this record alone has."""
+        extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
+        return frozenset(extra & set(self.query.plan.tools))
+
+    @property
+    def removable(self) -> tuple[str, ...]:
+        """The tools of the gold plan that can be taken out of the toolbox, by name."""
+        return tuple(sorted({tool for tool in self.query.plan.tools if tool != NO_EVIDENCE.name}))
+
+    def without(self, tool: str) -> EvaluationItem:
+        """Return the same question without a tool."""
+        request = replace(self.request, toolbox=self.request.toolbox.without(tool))
+        return EvaluationItem(self.query, request)
+
+
+def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
+    """Return an item a query, with the changes to the toolbox that its record names.
+
+    A query without a class has that of its gold plan.
+
+    Raises:
+        InputError: A record's question, context or tools are unusable.
+    """
+    return [
+        EvaluationItem(
+            query if query.label else replace(query, label=plan_class(query.plan)),
+            query.record.request(toolbox),
+        )
+        for query in queries
+    ]

@@ -1,0 +1,7 @@
+"""Public sets converted to the plan language: to measure planners on, never to train on."""
+
+from casewright.finetune.evaluation.sets.converted import Converted
+from casewright.finetune.evaluation.sets.nestful import read_nestful
+from casewright.finetune.evaluation.sets.tau2 import read_tau2
+
+__all__ = ["Converted", "read_nestful", "read_tau2"]

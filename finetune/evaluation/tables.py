@@ -1,0 +1,88 @@
+"""An evaluation as tables of text, for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from casewright.finetune.evaluation.evaluate import Evaluation
+from casewright.finetune.evaluation.figures import FIGURES, TIMES_AND_COUNTS, Figure
+
+#: Classes that a table shows, the most frequent; the JSON form holds all.
+_CLASSES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of text; the first column names its rows."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def tables(evaluation: Evaluation) -> list[Table]:
+    """Return figures side by side, classes, and differences where there are several planners."""
+    made = [_overview(evaluation), *_classes(evaluation)]
+    if evaluation.differences:
+        made.append(_differences(evaluation))
+    return made
+
+
+def _overview(evaluation: Evaluation) -> Table:
+    figures = evaluation.figures
+    rows = []
+    for name, words in FIGURES.items():
+        own = [figures[planner].get(name, Figure(None)) for planner in figures]
+        if all(figure.value is None and not figure.note for figure in own):
+            continue
+        counts = {figure.count for figure in own if figure.count}
+        apart = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
+        counted = f" (of {max(counts)})" if apart else ""
+        rows.append([words + counted, *(_cell(name, figure) for figure in own)])
+    return Table(f"{evaluation.settings['items']} questions", ["figure", *figures], rows)
+
+
+def _cell(name: str, figure: Figure) -> str:
+    if figure.value is None:
+        return figure.note or "–"
+    if name in TIMES_AND_COUNTS:
+        return f"{figure.value:.1f}"
+    interval = "" if figure.low is None else f" [{figure.low:.3f}, {figure.high:.3f}]"
+    return f"{figure.value:.3f}{interval}{f', {figure.note}' if figure.note else ''}"
+
+
+def _classes(evaluation: Evaluation) -> list[Table]:
+    planners = list(evaluation.figures)
+    held = {(row["planner"], row["class"]): row for row in evaluation.rows}
+    counts = {row["class"]: row["count"] for row in evaluation.rows if row["class"] != "all"}
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    shown = sorted(names[:_CLASSES])
+    left_out = f"; the {_CLASSES} most frequent of {len(names)}" if len(names) > _CLASSES else ""
+    made = []
+    for figure, words in (("f1", "F1"), ("tools", "Tool sequence right")):
+        rows = []
+        for name in shown:
+            cells = [_class_cell(held[planner, name], figure) for planner in planners]
+            rows.append([f"{name} ({counts[name]})", *cells])
+        made.append(Table(f"{words} by class{left_out}", ["class", *planners], rows))
+    return made
+
+
+def _class_cell(row: Mapping[str, Any], figure: str) -> str:
+    return f"{row[figure]:.3f} [{row[f'{figure}_low']:.3f}, {row[f'{figure}_high']:.3f}]"
+
+
+def _differences(evaluation: Evaluation) -> Table:
+    first, *others = evaluation.figures
+    held = {(row["planner"], row["figure"]): row for row in evaluation.differences}
+    names = list(dict.fromkeys(row["figure"] for row in evaluation.differences))
+    rows = []
+    for name in names:
+        cells = []
+        for planner in others:
+            row = held[planner, name]
+            cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")
+        rows.append([FIGURES[name], *cells])
+    return Table(f"Difference from {first}", ["figure", *others], rows)

@@ -1,0 +1,244 @@
+"""`casewright finetune eval`: planners side by side on the same questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from casewright.errors import InputError
+from casewright.serve.options import Adapter, AsJson, Device, DType, Examples, Grammar
+from casewright.serve.planners import ModelSettings
+
+if TYPE_CHECKING:
+    from casewright.finetune.evaluation import Evaluation
+    from casewright.serve.finetune_eval_questions import Questions
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("eval")(finetune_eval)
+
+
+def finetune_eval(
+    planner: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="As for ask: case, shape, local:FOLDER, provider:model; several are compared "
+            "with the first. case by default.",
+            metavar="NAME",
+        ),
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", "-d", help="Whose queries, tools and plan cases; shopping."),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            help="The domain's queries for measuring only, or all those that planners learn from: "
+            "measuring or all.",
+            metavar="WHICH",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--input", help="Annotated queries of your own, JSON Lines."),
+    ] = None,
+    toolbox: Annotated[
+        Path | None, typer.Option(help="With --input: your own tools, JSON.", metavar="FILE")
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --input: annotated queries that planners may know.", metavar="FILE"
+        ),
+    ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option("--set", help="A public set instead, as far as it converts: nestful or tau2."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="With --set: the folder that holds it.", metavar="DIR")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many questions, drawn at random.")
+    ] = None,
+    removal: Annotated[
+        bool,
+        typer.Option(
+            "--removal",
+            help="Ask again with a needed tool removed; local models with the grammar off.",
+        ),
+    ] = False,
+    grammar: Grammar = True,
+    new_class: Annotated[
+        str | None,
+        typer.Option(help="Plan cases without this class, and its figures apart.", metavar="CLASS"),
+    ] = None,
+    adapter: Adapter = None,
+    device: Device = None,
+    dtype: DType = None,
+    examples: Examples = None,
+    controls: Annotated[
+        bool,
+        typer.Option("--controls", help="Beside them, one plan for all and gold plans shuffled."),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also write the tables to this file.", metavar="FILE")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate planners side by side: tools, arguments, plan graphs, classes, time, tokens.
+
+    With intervals of 95 %. Without --input and --set, on the domain's queries for measuring, which
+    no planner has learned from. Questions of public sets are for measuring; never train on them.
+    """
+    from casewright.serve.finetune_eval_planners import check_planners
+
+    names = planner or ["case"]
+    model = ModelSettings(adapter, device, dtype, examples, constrained=grammar)
+    check_planners(names, model)
+    _check_options(public, data, source, toolbox, cases, queries, domain)
+    _check_markdown(markdown)
+    questions = _questions(public, data, source, toolbox, cases, queries, domain)
+    try:
+        questions.check(names)
+        if new_class is not None:
+            questions = questions.without_class(new_class, names)
+        questions = questions.limited(limit, seed)
+        evaluation = _evaluate(
+            *(questions, names, model, new_class or "", seed), removal=removal, controls=controls
+        )
+    finally:
+        questions.close()
+    told = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
+    settings = {**questions.settings, **evaluation.settings, **told}
+    _show(evaluation, settings, questions, markdown, as_json=as_json)
+
+
+def _check_options(
+    public: str | None,
+    data: Path | None,
+    source: Path | None,
+    toolbox: Path | None,
+    cases: Path | None,
+    queries: str | None,
+    domain: str | None,
+) -> None:
+    for given, name, goes, why in (
+        (data, "--data", public is not None, "it goes with --set"),
+        (toolbox, "--toolbox", source is not None, "it goes with --input"),
+        (cases, "--cases", source is not None, "it goes with --input"),
+        (source, "--input", public is None, "--set has its own questions"),
+        (queries, "--queries", public is None and source is None, "it goes with a domain"),
+        (domain, "--domain", public is None and toolbox is None, "the tools are others"),
+    ):
+        if given is not None and not goes:
+            raise InputError(f"Leave {name} out: {why}.")
+
+
+def _questions(
+    public: str | None,
+    data: Path | None,
+    source: Path | None,
+    toolbox: Path | None,
+    cases: Path | None,
+    queries: str | None,
+    domain: str | None,
+) -> Questions:
+    from casewright.serve.finetune_eval_questions import (
+        MEASURING,
+        domain_questions,
+        file_questions,
+        set_questions,
+    )
+
+    if public is not None:
+        return set_questions(public, data)
+    if source is not None:
+        return file_questions(source, toolbox, domain or "shopping", cases)
+    return domain_questions(domain or "shopping", queries or MEASURING)
+
+
+def _evaluate(
+    questions: Questions,
+    names: list[str],
+    model: ModelSettings,
+    new_class: str,
+    seed: int,
+    *,
+    removal: bool,
+    controls: bool,
+) -> Evaluation:
+    from casewright.bench.planner import UncachedQuestions
+    from casewright.finetune.evaluation import FallbackPlanner, ShuffledPlans, evaluate
+    from casewright.finetune.folds import similarity_groups
+    from casewright.planner import plan_store
+    from casewright.serve.finetune_eval_planners import make_planners
+    from casewright.stores import default_encoder
+    from casewright.stores.progress import note
+
+    for line in questions.notes:
+        note(line)
+    encoder = UncachedQuestions(default_encoder())
+    groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
+    with plan_store(questions.known, encoder) as store:
+        made = make_planners(names, questions, store, encoder, model, removal=removal)
+        planners, asked = dict(made.planners), dict(made.removal)
+        if controls:
+            shuffled = ShuffledPlans(questions.items, seed)
+            planners |= {"fallback plan": FallbackPlanner(), "gold plans shuffled": shuffled}
+            asked["gold plans shuffled"] = shuffled
+        return evaluate(
+            questions.items,
+            planners,
+            constrained=made.constrained,
+            removal=asked if removal else None,
+            new_class=new_class,
+            groups=groups,
+            seed=seed,
+        )
+
+
+def _check_markdown(file: Path | None) -> None:
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        raise InputError(
+            f"--markdown {file} cannot be written. Give the name of a file in a folder that is "
+            "there."
+        )
+
+
+def _show(
+    evaluation: Evaluation,
+    settings: dict[str, Any],
+    questions: Questions,
+    markdown: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from casewright.bench.report import machine
+    from casewright.finetune.evaluation import tables, to_markdown
+    from casewright.finetune.evaluation.markdown import NOTES
+    from casewright.serve.output import print_json, print_table
+
+    if markdown is not None:
+        try:
+            markdown.write_text(
+                to_markdown(evaluation, settings, questions.notes), encoding="utf-8"
+            )
+        except OSError as error:
+            raise InputError(f"--markdown {markdown} cannot be written: {error}.") from error
+    if as_json:
+        told = {**evaluation.to_json(), "settings": settings, "machine": machine()}
+        notes = [*NOTES, *questions.notes]
+        print_json({**told, "conversion": questions.conversion, "notes": notes})
+        return
+    for table in tables(evaluation):
+        print_table(table.columns, table.rows, table.title)
+    for raised in evaluation.errors:
+        print(f"{raised['planner']}, {raised['item']}: {raised['error']}")
+    for line in (*NOTES, *questions.notes):
+        print(line)

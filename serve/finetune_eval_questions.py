@@ -1,0 +1,215 @@
+"""What an evaluation asks, and what planners may know: questions, plan cases, tools."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import InputError
+from casewright.serve.planners import AGENT, CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER
+
+if TYPE_CHECKING:
+    from casewright.domains import Domain, OpenDomain
+    from casewright.finetune.evaluation import EvaluationItem
+    from casewright.planner import AnnotatedQuery
+
+#: Which of a domain's queries are planned for.
+MEASURING, ALL = "measuring", "all"
+SETS = ("nestful", "tau2")
+
+_REMEMBERED = (
+    "The shipped planners were trained on these queries, and they are plan cases: the figures are "
+    "of what planners remember. --queries measuring are those that none has seen."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is evaluated on, and what planners may know.
+
+    Attributes:
+        items: Questions with gold plans.
+        known: Annotated queries that are plan cases.
+        reader: Folder of a reader that was trained on them; ``None`` without one.
+        settings: Where they are from.
+        notes: What must be known to read the figures.
+        conversion: Of a public set: what converted, and why the rest did not.
+        opened: The domain, where its tools are asked about.
+        scope: Who asks, for its tools.
+    """
+
+    items: Sequence[EvaluationItem]
+    known: Sequence[AnnotatedQuery] = ()
+    reader: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    conversion: Mapping[str, Any] | None = None
+    opened: OpenDomain | None = None
+    scope: Mapping[str, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Close the domain's stores."""
+        if self.opened is not None:
+            self.opened.close()
+
+    def check(self, planners: Sequence[str]) -> None:
+        """Refuse planners that cannot plan for these.
+
+        Raises:
+            InputError: An agent, which calls tools, where none can be called; or classifiers where
+                there is nothing to learn from.
+        """
+        if self.opened is None and any(name.startswith(AGENT) for name in planners):
+            raise InputError(
+                "An agent calls the tools that it plans with, and these cannot be called. Leave "
+                "it out, or evaluate it on a domain's questions."
+            )
+        if not self.known and CLASSIFIERS in planners:
+            raise InputError(
+                f"The planner {CLASSIFIERS!r} learns from annotated queries, and there are none "
+                "here. Leave it out, or give some with --cases FILE."
+            )
+
+    def limited(self, limit: int | None, seed: int) -> Questions:
+        """Return these with at most so many of the items, drawn at random, in their order."""
+        if limit is None or limit >= len(self.items):
+            return self
+        kept = sorted(random.Random(seed).sample(range(len(self.items)), limit))
+        return replace(self, items=[self.items[place] for place in kept])
+
+    def without_class(self, label: str, planners: Sequence[str]) -> Questions:
+        """Return these with no plan case of a class.
+
+        Raises:
+            InputError: A planner was trained on the class all the same.
+        """
+        if CASE_PLANNER in planners and self.reader is not None:
+            raise InputError(
+                f"The reader of the planner {CASE_PLANNER!r} was trained on every class. For "
+                f"--new-class take --planner {SHAPE_PLANNER}, which learns from plan cases here, "
+                "or a local model that was trained without the class."
+            )
+        known = [query for query in self.known if query.label != label]
+        return replace(self, known=known)
+
+
+def domain_questions(name: str, which: str) -> Questions:
+    """Return a domain's annotated queries: those for measuring only, or all others.
+
+    Raises:
+        InputError: The domain has no such queries.
+    """
+    from casewright.domains import find_domain
+    from casewright.finetune.evaluation import items_of
+
+    if which not in (MEASURING, ALL):
+        raise InputError(f"There are no queries {which!r}. --queries are {MEASURING} or {ALL}.")
+    domain = find_domain(name)
+    known = domain.queries()
+    asked = domain.measuring_queries() if which == MEASURING else known
+    if not asked:
+        raise InputError(
+            f"The domain {name!r} has no {which} queries. Give your own: --input FILE, with "
+            "--toolbox FILE."
+        )
+    opened = _open(domain)
+    return Questions(
+        items_of(asked, opened.toolbox),
+        known,
+        domain.reader,
+        {"domain": name, "queries": which},
+        [_REMEMBERED] if which == ALL else [],
+        opened=opened,
+        scope=_scope(domain),
+    )
+
+
+def file_questions(
+    source: Path, toolbox_file: Path | None, domain_name: str, cases: Path | None
+) -> Questions:
+    """Return the annotated queries of a file, planned for with a toolbox or a domain's tools.
+
+    Args:
+        source: Annotated queries, JSON Lines.
+        toolbox_file: Tools; without one, the domain's, its plan cases and its reader.
+        domain_name: The domain.
+        cases: Annotated queries that planners may know; without one, the domain's for its own
+            tools, else none.
+
+    Raises:
+        InputError: A file cannot be read or holds something else.
+    """
+    from casewright.domains import find_domain
+    from casewright.finetune.evaluation import items_of
+    from casewright.planner import read_annotated
+    from casewright.tools import toolbox_from_file
+
+    asked = read_annotated(source)
+    known = [] if cases is None else read_annotated(cases)
+    settings = {"input": str(source), "cases": cases and str(cases)}
+    if toolbox_file is not None:
+        items = items_of(asked, toolbox_from_file(toolbox_file))
+        settings["toolbox"] = str(toolbox_file)
+        return Questions(items, known, None, settings, _repeated(asked, known))
+    domain = find_domain(domain_name)
+    reader = None
+    if cases is None:
+        known, reader = domain.queries(), domain.reader
+    opened = _open(domain)
+    try:
+        items = items_of(asked, opened.toolbox)
+    except BaseException:
+        opened.close()
+        raise
+    told = {"domain": domain_name, **settings}
+    notes = _repeated(asked, known)
+    return Questions(items, known, reader, told, notes, opened=opened, scope=_scope(domain))
+
+
+def _repeated(asked: Sequence[AnnotatedQuery], known: Sequence[AnnotatedQuery]) -> list[str]:
+    from casewright.planner.spans import normalized
+
+    taught = {normalized(query.query) for query in known}
+    seen = sum(normalized(query.query) in taught for query in asked)
+    if not seen:
+        return []
+    return [
+        f"{seen} of the {len(asked)} questions are plan cases too: planners have their answers."
+    ]
+
+
+def set_questions(name: str, data: Path | None) -> Questions:
+    """Return the records of a public set that convert to the plan language.
+
+    Raises:
+        InputError: There is no such set, no folder was given, or it holds something else.
+    """
+    from casewright.finetune.evaluation.sets import read_nestful, read_tau2
+
+    if name not in SETS:
+        raise InputError(f"There is no set {name!r}. Sets are: {', '.join(SETS)}.")
+    if data is None:
+        raise InputError(f"--set {name} is read from a folder. Give it with --data DIR.")
+    made = read_nestful(data) if name == "nestful" else read_tau2(data)
+    told = made.to_json()
+    why = "; ".join(f"{count} × {reason}" for reason, count in made.reasons.items())
+    note = (
+        f"{name}: {told['converted']} of {told['records']} records convert to the plan language. "
+        f"Refused: {why or 'none'}."
+    )
+    settings = {"set": name, "split": "test" if name == "tau2" else None}
+    return Questions(made.items, (), None, settings, [note], told)
+
+
+def _open(domain: Domain) -> OpenDomain:
+    from casewright.stores import default_encoder
+    from casewright.stores.paths import data_folder
+
+    return domain.open(data_folder() / domain.name, default_encoder(), False)
+
+
+def _scope(domain: Domain) -> dict[str, str]:
+    return {field: known[0] for field, known in domain.scopes.items()}

@@ -1,0 +1,61 @@
+"""What tests of the evaluation share: a small shop's tools, questions, planners that do as told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from casewright.finetune.evaluation import EvaluationItem, items_of
+from casewright.planner import AnnotatedQuery, Plan, PlanRequest, PlanResult, parse_plan
+from casewright.tools import Parameter, Source, Toolbox, ToolSpec
+
+
+def tool(name: str, *parameters: str, results: Sequence[str] = ("id", "text")) -> ToolSpec:
+    sources = frozenset({Source.LITERAL, Source.STEP, Source.QUESTION})
+    made = tuple(Parameter(parameter, sources=sources) for parameter in parameters)
+    return ToolSpec(name, f"The tool {name}.", made, tuple(results))
+
+
+TOOLS = Toolbox([tool("find", "query"), tool("fact", "of", "query"), tool("desk", "query")])
+FIND = 's1 = find(query="lamp")'
+FACT = 's1 = find(query="lamp")\ns2 = fact(of=s1.id, query=question)'
+DESK = "s1 = desk(query=question)"
+NOTHING = "s1 = no_evidence()"
+
+
+def annotated(number: int, plan: str, label: str, **more: Any) -> AnnotatedQuery:
+    record = {"id": f"q{number}", "query": f"question {number}", "plan": plan, "class": label}
+    return AnnotatedQuery.read({**record, **more})
+
+
+def items(*plans: tuple[str, str]) -> list[EvaluationItem]:
+    """An item a gold plan and class."""
+    return items_of([annotated(n, *plan) for n, plan in enumerate(plans)], TOOLS)
+
+
+class Told:
+    """Answers each request by what it is told to; counts what it was asked."""
+
+    def __init__(self, answer: Callable[[PlanRequest], PlanResult], name: str = "told") -> None:
+        self.answer = answer
+        self.name = name
+        self.asked: list[PlanRequest] = []
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        self.asked.append(request)
+        return self.answer(request)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+
+def always(plan: str | Plan, **more: Any) -> Told:
+    """A planner that answers every question by one plan."""
+    made = parse_plan(plan) if isinstance(plan, str) else plan
+    return Told(lambda request: PlanResult(made, "told", **more))
+
+
+def gold(of: Sequence[EvaluationItem]) -> Told:
+    """A planner that knows every gold plan, whatever tools it is given."""
+    plans = {item.query.query: item.query.plan for item in of}
+    return Told(lambda request: PlanResult(plans[request.question], "gold", milliseconds=2.0))

@@ -1,0 +1,148 @@
+"""Plans as graphs: what counts as the same, checked against every possible mapping."""
+
+from __future__ import annotations
+
+import time
+from itertools import permutations
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.finetune.evaluation import same_graph
+from casewright.planner import ListValue, Literal, Plan, Step, StepRef, parse_plan
+from casewright.planner.plan import Value
+from tests.finetune.evaluating import annotated
+
+
+def same(gold: str, own: str, *, arguments: bool = False, **more: object) -> bool:
+    return same_graph(annotated(0, gold, "a", **more), parse_plan(own), arguments=arguments)
+
+
+TWO = 's1 = a(q="x")\ns2 = b(q="y")\ns3 = c(one=s1.id, other=s2.id)'
+
+
+def test_the_order_of_independent_steps_is_no_matter() -> None:
+    swapped = 's1 = b(q="y")\ns2 = a(q="x")\ns3 = c(one=s2.id, other=s1.id)'
+    assert same(TWO, swapped)
+    assert same(TWO, swapped, arguments=True)
+
+
+@pytest.mark.parametrize(
+    ("own", "by_tools"),
+    [
+        (TWO.replace('"x"', '"z"'), True),
+        (TWO.replace("s2.id", "s2.text"), True),
+        (TWO.replace("s2.id", "s2[1].id"), True),
+        (TWO.replace("one=s1.id, other=s2.id", "one=s2.id, other=s1.id"), True),
+        (TWO.replace("s2.id", "s1.id"), False),
+        (TWO.replace("s2.id", '"y"'), False),
+        (TWO.replace(" b(", " a("), False),
+        (TWO + "\ns4 = a()", False),
+    ],
+)
+def test_other_references_and_arguments_are_told_apart(own: str, by_tools: bool) -> None:
+    assert same(TWO, own) is by_tools
+    assert not same(TWO, own, arguments=True)
+
+
+def test_references_in_a_list_count_by_their_place() -> None:
+    gold = "s1 = a()\ns2 = a()\ns3 = b(of=[s1.id, s2.text])"
+    assert same(gold, "s1 = a()\ns2 = a()\ns3 = b(of=[s2.id, s1.text])", arguments=True)
+    assert not same(gold, "s1 = a()\ns2 = a()\ns3 = b(of=[s1.text, s2.id])", arguments=True)
+
+
+def test_words_that_a_literal_must_have_and_accepted_tools_count_as_in_judge() -> None:
+    must = {"s1.q": ["red"]}
+    assert same('s1 = a(q="red")', 's1 = a(q="a red one")', arguments=True, must=must)
+    assert not same('s1 = a(q="red")', 's1 = a(q="blue")', arguments=True, must=must)
+    assert same('s1 = a(q="red")', "s1 = b()\ns2 = c()", arguments=True, accept=[["b", "c"]])
+
+
+@st.composite
+def plans(draw: st.DrawFn, most: int = 5) -> Plan:
+    steps = []
+    for number in range(1, draw(st.integers(1, most)) + 1):
+        values: list[Value] = [Literal(draw(st.sampled_from("xy")))]
+        for _ in range(draw(st.integers(0, 2)) if number > 1 else 0):
+            values.append(
+                StepRef(draw(st.integers(1, number - 1)), draw(st.sampled_from(("id", "text"))))
+            )
+        if draw(st.booleans()) and len(values) > 1:
+            values = [values[0], ListValue(tuple(values[1:]))]  # type: ignore[arg-type]
+        arguments = tuple((f"p{place}", value) for place, value in enumerate(values))
+        steps.append(Step(draw(st.sampled_from("ab")), arguments))
+    return Plan(tuple(steps))
+
+
+def moved(value: Value, place: dict[int, int]) -> Value:
+    if isinstance(value, ListValue):
+        return ListValue(tuple(moved(item, place) for item in value.items))  # type: ignore[misc]
+    if isinstance(value, StepRef):
+        return StepRef(place[value.step], value.field, value.index)
+    return value
+
+
+def reordered(plan: Plan, order: tuple[int, ...]) -> Plan:
+    """The plan with step ``order[i]`` at place i, its references following."""
+    place = {old: new for new, old in enumerate(order, 1)}
+    return Plan(
+        tuple(
+            Step(
+                plan.steps[old - 1].tool,
+                tuple((name, moved(value, place)) for name, value in plan.steps[old - 1].arguments),
+            )
+            for old in order
+        )
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(plans(8), st.randoms())
+def test_any_order_of_the_steps_is_the_same_graph(plan: Plan, draw: Random) -> None:
+    order = list(range(1, len(plan.steps) + 1))
+    draw.shuffle(order)
+    other = reordered(plan, tuple(order))
+    query = annotated(0, str(plan), "a")
+    assert same_graph(query, other)
+    assert same_graph(query, other, arguments=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(plans(), st.data())
+def test_one_other_reference_is_another_graph(plan: Plan, data: st.DataObject) -> None:
+    referring = [n for n, step in enumerate(plan.steps) if any(step.references())]
+    if not referring:
+        return
+    changed = data.draw(st.sampled_from(referring))
+    own = str(plan).split("\n")
+    field = next(plan.steps[changed].references()).field
+    own[changed] = own[changed].replace(f".{field}", ".price", 1)
+    assert not same_graph(annotated(0, str(plan), "a"), parse_plan("\n".join(own)), arguments=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans(4), plans(4))
+def test_it_agrees_with_trying_every_mapping(plan: Plan, other: Plan) -> None:
+    orders = permutations(range(1, len(plan.steps) + 1))
+    every = [reordered(plan, order) for order in orders]
+    query = annotated(0, str(plan), "a")
+    assert same_graph(query, other, arguments=True) == (other in every)
+    assert same_graph(query, other) == any(bare(other) == bare(one) for one in every)
+
+
+def bare(plan: Plan) -> list[tuple[str, frozenset[int]]]:
+    return [(step.tool, frozenset(ref.step for ref in step.references())) for step in plan.steps]
+
+
+def test_many_steps_of_one_tool_are_compared_at_once() -> None:
+    """Where a search that only backtracks would try factorially many mappings."""
+    gold = "\n".join(
+        f"s{n} = a(of=s{n - 1}.id)" if n % 2 == 0 else f"s{n} = a()" for n in range(1, 17)
+    )
+    chain = gold.replace("s3 = a()", "s3 = a(of=s2.id)").replace("s16 = a(of=s15.id)", "s16 = a()")
+    started = time.perf_counter()
+    assert not same(gold, chain)
+    assert same(gold, gold.replace("a(of", "a( of"))
+    assert time.perf_counter() - started < 5

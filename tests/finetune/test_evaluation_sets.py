@@ -1,0 +1,355 @@
+"""Public sets in the plan language, on invented records of their formats."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.evaluation.sets import Converted, read_nestful, read_tau2
+
+#: Where the sets themselves are, for the tests that read them.
+DATA = Path(os.environ.get("CASEWRIGHT_DATA", "."))
+needs_data = pytest.mark.skipif(
+    "CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set"
+)
+
+SPECIFICATION = [
+    {
+        "name": "Shops.Find",
+        "description": "Finds shops.",
+        "query_parameters": {
+            "town": {"type": "String", "required": True, "description": "Where."},
+            "sort": {"type": "string", "enum": ["near", "cheap"], "required": False},
+            "most": {"type": "number", "required": False},
+        },
+        "output_parameters": {
+            "shop_id": {"type": "string"},
+            "Opening Hour": {"type": "string"},
+            "place": {"type": "object", "properties": {"street": {"type": "string"}}},
+            "wares": {"type": "array", "items": {"properties": {"name": {"type": "string"}}}},
+        },
+    },
+    {
+        "name": "book",
+        "description": "Books.",
+        "arguments": {
+            "shop_id": {"required": True, "description": "", "allowed_values": []},
+            "at": {"required": False, "description": ""},
+        },
+        "output_parameters": {"ticket": {"description": ""}},
+    },
+    # Some stand there twice.
+    {"name": "book", "description": "Books.", "arguments": {}, "output_parameters": {}},
+]
+
+
+def call(name: str, label: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments, "label": label}
+
+
+FOUND = call("Shops.Find", "var1", town="Kiel")
+
+
+def nestful(folder: Path, *outputs: list[dict[str, Any]]) -> Converted:
+    """Write records with these calls, and read them."""
+    lines = [
+        json.dumps({"id": f"glaive-{n}", "input": "a shop in Kiel", "output": calls})
+        for n, calls in enumerate(outputs)
+    ]
+    (folder / "glaive-dev.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "glaive-spec.json").write_text(json.dumps(SPECIFICATION), encoding="utf-8")
+    return read_nestful(folder)
+
+
+def test_calls_become_steps_and_what_they_refer_to_references(tmp_path: Path) -> None:
+    calls = [
+        call("Shops.Find", "var1", town="Kiel", sort="near", most=3),
+        call("book", "var2", shop_id="$var1.shop_id$", at="$var1.Opening Hour$"),
+        call("book", "var3", shop_id="$var1.place.street$", at=["a", "$var2.ticket$"]),
+        call("var_result", "", all="$var1$"),
+    ]
+    made = nestful(tmp_path, calls)
+    assert made.refused == []
+    [item] = made.items
+    assert str(item.query.plan) == (
+        's1 = Shops_x2e_Find(town="Kiel", sort="near", most=3)\n'
+        "s2 = book(shop_id=s1.shop_id, at=s1.Opening_x20_Hour)\n"
+        's3 = book(shop_id=s1.place_x2e_street, at=["a", s2.ticket])'
+    )
+    assert item.query.label == "book"
+    assert item.request.toolbox.names == ("Shops_x2e_Find", "book", "no_evidence")
+    item.request.validate(item.query.plan)
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        (call("sell", "var2"), "a tool that is not in the specification"),
+        (call("book", "var2", shop_id="$var1$"), "a reference to a whole output"),
+        (call("book", "var2", shop_id="2 * $var1.shop_id$"), "arithmetic or text around"),
+        (call("book", "var2", shop_id="$var1.wares[0].name$"), "an item of a list in a result"),
+        (call("book", "var2", shop_id="var1.shop_id$"), "malformed"),
+        (call("book", "var2", shop_id="$var4.shop_id$"), "a reference to no earlier call"),
+        (call("book", "var2", shop_id={"id": 1}), "an object, or a list in a list"),
+        (call("book", "var2", shop_id=None), "null"),
+        (call("book", "var2", shop_id="$var1.colour$"), "a field that the tool does not declare"),
+        (call("book", "var2"), "a required argument is missing"),
+        (call("book", "var2", shop_id="1", by="me"), "an argument that the tool does not declare"),
+        (call("Shops.Find", "var2", town=1), "of another type or choice"),
+        (call("Shops.Find", "var2", town="Kiel", sort="far"), "of another type or choice"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "call",
+)
+def test_what_no_plan_can_say_is_refused_and_named(
+    tmp_path: Path, second: dict[str, Any], reason: str
+) -> None:
+    made = nestful(tmp_path, [FOUND, second], [FOUND])
+    assert [str(item.query.record.id) for item in made.items] == ["glaive-1"]
+    [(id_, why)] = made.refused
+    assert id_ == "glaive-0"
+    assert reason in why
+    assert made.to_json()["refused"] == {why: 1}
+    assert made.records == 2
+
+
+def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
+    flat = {"a": {"description": "", "type": "int or float"}}
+    schema = {"type": "object", "properties": {"b": {"type": "string"}}, "required": []}
+    tools = [
+        {"name": "add", "parameters": flat, "output_parameter": {"result": {"type": "int"}}},
+        {
+            "name": "say",
+            "parameters": schema,
+            "output_parameters": {"properties": {"said": {"type": "string"}}},
+        },
+    ]
+    calls = [
+        {"name": "add", "label": "$var_1", "arguments": {"a": 2}},
+        {"name": "say", "label": "$var_2", "arguments": {"b": "$var_1.result$"}},
+    ]
+    records = [
+        {"sample_id": "one", "input": "two", "output": calls, "tools": tools},
+        {"sample_id": "two", "input": "two", "output": repr(calls), "tools": repr(tools)},
+        {"sample_id": "three", "input": "two", "output": "[f()]", "tools": tools},
+        {"sample_id": "four", "input": "two", "output": [{"name": "add"}], "tools": tools},
+    ]
+    lines = "\n".join(map(json.dumps, records))
+    (tmp_path / "v2_samples.jsonl").write_text(lines, encoding="utf-8")
+    made = read_nestful(tmp_path)
+    assert {str(item.query.plan) for item in made.items} == {"s1 = add(a=2)\ns2 = say(b=s1.result)"}
+    assert [id_ for id_, _ in made.refused] == ["three", "four"]
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, "holds no NESTFUL"),
+        ({"sgd-dev.jsonl": "{}"}, "sgd-spec.json cannot be read"),
+        ({"sgd-dev.jsonl": "{", "sgd-spec.json": "[]"}, "line 1: no JSON"),
+        ({"sgd-dev.jsonl": "{}", "sgd-spec.json": "{}"}, "another form"),
+    ],
+    ids=["nothing", "no specification", "no JSON", "no list"],
+)
+def test_a_folder_that_holds_something_else_is_named(
+    tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=told):
+        read_nestful(tmp_path)
+
+
+ADDRESS = {
+    "address1": "1 Oak Road",
+    "address2": "",
+    "city": "Reno",
+    "state": "NV",
+    "country": "USA",
+    "zip": "89501",
+}
+ITEMS = [
+    {"item_id": "11", "product_id": "7", "name": "Lamp", "price": 9.5, "options": {"hue": "red"}},
+    {"item_id": "12", "product_id": "8", "name": "Desk", "price": 80.0, "options": {}},
+]
+SHOP = {
+    "users": {
+        "ann_low_1": {
+            "user_id": "ann_low_1",
+            "name": {"first_name": "Ann", "last_name": "Low"},
+            "address": ADDRESS,
+            "email": "ann@example.com",
+            "payment_methods": {
+                "card_1": {"source": "credit_card", "id": "card_1"},
+                "gift_2": {"source": "gift_card", "id": "gift_2"},
+                "gift_3": {"source": "gift_card", "id": "gift_3"},
+            },
+            "orders": ["#W1", "#W2"],
+        }
+    },
+    "orders": {
+        f"#W{n}": {
+            "order_id": f"#W{n}",
+            "user_id": "ann_low_1",
+            "address": {**ADDRESS, "address1": "9 Elm Street"},
+            "items": ITEMS,
+            "status": "delivered",
+            "fulfillments": [{"tracking_id": ["55"], "item_ids": ["11", "12"]}],
+            "payment_history": [{"payment_method_id": "gift_2", "amount": 89.5}],
+        }
+        for n in (1, 2)
+    },
+    "products": {
+        "7": {
+            "name": "Lamp",
+            "product_id": "7",
+            "variants": {
+                id_: {"item_id": id_, "options": {}, "available": True, "price": 9.5}
+                for id_ in ("11", "21")
+            },
+        }
+    },
+}
+KNOWN = "You are Ann Low, zip 89501."
+WHO = ("find_user_id_by_name_zip", {"first_name": "Ann", "last_name": "Low", "zip": "89501"})
+PROFILE = ("get_user_details", {"user_id": "ann_low_1"})
+
+
+def order(number: int) -> tuple[str, dict[str, Any]]:
+    return "get_order_details", {"order_id": f"#W{number}"}
+
+
+def tau2(folder: Path, *actions: tuple[str, dict[str, Any]], reason: str = "Help.") -> Converted:
+    """Write one task with these gold actions, and read it."""
+    told = {"reason_for_call": reason, "known_info": KNOWN, "task_instructions": "Secret."}
+    task = {
+        "id": "5",
+        "user_scenario": {"instructions": told},
+        "evaluation_criteria": {
+            "actions": [{"name": name, "arguments": given} for name, given in actions]
+        },
+    }
+    other = {**task, "id": "6"}
+    for name, value in (
+        ("tasks", [task, other]),
+        ("db", SHOP),
+        ("split_tasks", {"test": ["5"], "train": ["6"], "base": ["5", "6"]}),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    return read_tau2(folder)
+
+
+def plan_of(made: Converted) -> list[str]:
+    assert made.refused == []
+    [item] = made.items
+    item.request.validate(item.query.plan)
+    return str(item.query.plan).split("\n")
+
+
+def test_arguments_that_an_earlier_result_holds_become_references(tmp_path: Path) -> None:
+    returned = {"order_id": "#W2", "item_ids": ["12", "11"], "payment_method_id": "gift_2"}
+    made = tau2(tmp_path, WHO, PROFILE, order(2), ("return_delivered_order_items", returned))
+    assert plan_of(made)[1:] == [
+        "s2 = get_user_details(user_id=s1.user_id)",
+        "s3 = get_order_details(order_id=s2[1].order_id)",
+        "s4 = return_delivered_order_items(order_id=s2[1].order_id, "
+        "item_ids=[s3[1].item_id, s3.item_id], payment_method_id=s2[1].payment_method_id)",
+    ]
+    assert made.items[0].query.query == f"Help. {KNOWN}"
+
+
+def test_what_a_step_was_given_does_not_come_from_it(tmp_path: Path) -> None:
+    cancelled = {"order_id": "#W1", "reason": "no longer needed"}
+    made = tau2(tmp_path, order(1), ("cancel_pending_order", cancelled), reason="Cancel #W1.")
+    assert plan_of(made) == [
+        's1 = get_order_details(order_id="#W1")',
+        's2 = cancel_pending_order(order_id="#W1", reason="no longer needed")',
+    ]
+
+
+def test_the_variants_of_a_product_are_rows(tmp_path: Path) -> None:
+    exchanged = {
+        "order_id": "#W1",
+        "item_ids": ["11"],
+        "new_item_ids": ["21"],
+        "payment_method_id": "gift_3",
+    }
+    product = ("get_product_details", {"product_id": "7"})
+    made = tau2(
+        tmp_path, WHO, PROFILE, order(1), product, ("exchange_delivered_order_items", exchanged)
+    )
+    assert plan_of(made)[3:] == [
+        "s4 = get_product_details(product_id=s3.product_id)",
+        "s5 = exchange_delivered_order_items(order_id=s2.order_id, item_ids=[s3.item_id], "
+        "new_item_ids=[s4[1].item_id], payment_method_id=s2[2].payment_method_id)",
+    ]
+
+
+def test_an_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
+    moved = {"user_id": "ann_low_1", **ADDRESS, "address1": "9 Elm Street"}
+    steps = (WHO, PROFILE, order(1), ("modify_user_address", moved))
+    assert "address1=s3.address1, address2=s3.address2" in plan_of(tau2(tmp_path, *steps))[3]
+    stated = ("modify_user_address", {**moved, "address1": "3 New Lane"})
+    made = plan_of(tau2(tmp_path, WHO, stated, reason="I moved to 3 New Lane, Reno."))
+    assert 'address1="3 New Lane", address2="", city="Reno"' in made[1]
+    refused = tau2(tmp_path, WHO, stated).refused
+    assert [why.split(" that")[0] for _, why in refused] == ["an address"]
+
+
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [
+        ((), "nothing is to be done"),
+        ((order(1),), "an id that neither the question nor an earlier result holds"),
+        ((WHO, ("calculate", {"expression": "9.5 + 80"})), "a sum of numbers"),
+        ((("dance", {}),), "a tool that is not in the specification"),
+        (((WHO,) * 17), "too many steps"),
+        (((WHO[0], {"first_name": None}),), "a value that no plan can hold"),
+    ],
+    ids=["nothing", "id", "sum", "tool", "steps", "null"],
+)
+def test_a_task_that_no_plan_can_say_is_refused_and_named(
+    tmp_path: Path, actions: tuple[tuple[str, dict[str, Any]], ...], reason: str
+) -> None:
+    made = tau2(tmp_path, *actions)
+    assert made.items == []
+    [(id_, why)] = made.refused
+    assert id_ == "retail-5"
+    assert reason in why
+
+
+def test_the_test_split_is_read_unless_another_is_asked_for(tmp_path: Path) -> None:
+    tau2(tmp_path, WHO)
+    ids = [
+        [str(item.query.record.id) for item in read_tau2(tmp_path, split).items]
+        for split in ("test", "base")
+    ]
+    assert ids == [["retail-5"], ["retail-5", "retail-6"]]
+    with pytest.raises(InputError, match="There are: test, train, base"):
+        read_tau2(tmp_path, "dev")
+
+
+def test_a_folder_without_tasks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"db\.json cannot be read"):
+        read_tau2(tmp_path)
+    (tmp_path / "db.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="no database of tau2-bench"):
+        read_tau2(tmp_path)
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "records", "converted"),
+    [("nestful", 165, 105), ("tau2_retail", 40, 18)],
+)
+def test_the_sets_convert_as_far_as_is_told(name: str, records: int, converted: int) -> None:
+    folder = DATA / name
+    made = read_nestful(folder) if name == "nestful" else read_tau2(folder)
+    assert (made.records, len(made.items)) == (records, converted)
+    for item in made.items:
+        item.request.validate(item.query.plan)
+        assert item.query.label

@@ -1,0 +1,166 @@
+"""`casewright finetune eval`, from its options to its tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.finetune.evaluating import FACT, FIND, NOTHING
+from tests.serve.helpers import Done, new_home, one_line_error, result, run
+from tests.support.tiny_mistral import save_tiny
+
+TOOLS = [
+    {"name": "find", "parameters": {"query": "What."}, "results": ["id"], "description": "Finds."},
+    {
+        "name": "fact",
+        "parameters": {"of": "Whose.", "query": "What."},
+        "results": ["text"],
+        "description": "Tells.",
+    },
+]
+ASKED = [
+    ("do you sell a lamp", FIND, "find"),
+    ("how bright is a lamp", FACT, "fact"),
+    ("hello there", NOTHING, "no_evidence"),
+]
+
+
+def write(file: Path, rows: list[tuple[str, str, str]]) -> Path:
+    lines = [
+        json.dumps({"id": n, "query": query, "plan": plan, "class": label})
+        for n, (query, plan, label) in enumerate(rows)
+    ]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("eval")
+    (folder / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    write(folder / "asked.jsonl", ASKED)
+    known = [(query.replace("lamp", "desk"), plan, label) for query, plan, label in ASKED[:2]]
+    write(folder / "cases.jsonl", [*known, ASKED[2]])
+    new_home(folder / "home")
+    return folder
+
+
+def evaluated(folder: Path, *arguments: str | Path) -> Done:
+    own = ("--toolbox", folder / "tools.json", "--input", folder / "asked.jsonl")
+    return run(folder / "home", "finetune", "eval", *own, *arguments)
+
+
+def test_planners_are_shown_side_by_side_with_their_controls(folder: Path) -> None:
+    target = folder / "table.md"
+    shown = ("--cases", folder / "cases.jsonl", "--markdown", target, "--removal", "--controls")
+    done = evaluated(folder, "--planner", "shape", *shown)
+    assert done.returncode == 0, done.stderr
+    assert "1 of the 3 questions are plan cases too" in done.stderr
+    for text in (done.stdout, target.read_text(encoding="utf-8")):
+        assert "gold plans shuffled" in text
+        assert "by construction" in text
+        assert "Difference from shape" in text
+
+
+def test_a_model_is_asked_with_the_grammar_off_where_a_tool_is_removed(folder: Path) -> None:
+    model = save_tiny(folder / "tiny")
+    name = f"local:{model}"
+    one = ("--planner", name, "--limit", "1", "--json")
+    told: dict[str, Any] = result(evaluated(folder, *one, "--removal", "--planner", "shape"))
+    assert set(told) >= {"settings", "machine", "figures", "rows", "differences", "notes"}
+    figures = told["figures"][name]
+    # With random weights it writes no tool's name, and under the grammar nothing else.
+    assert figures["only_provided"]["value"] == 0
+    assert figures["only_provided"]["count"] == 1
+    assert figures["hallucinated"] == {**figures["hallucinated"], "note": "by construction"}
+    assert figures["input_tokens"]["value"] > 100
+    free = result(evaluated(folder, *one, "--no-grammar"))
+    assert free["figures"][name]["invalid"]["value"] == 1
+    assert "note" not in free["figures"][name]["hallucinated"]
+    assert free["settings"]["grammar"] is False
+
+
+def test_a_new_class_is_measured_without_its_plan_cases(folder: Path) -> None:
+    cases = ("--planner", "shape", "--cases", folder / "cases.jsonl", "--json")
+    known = result(evaluated(folder, *cases))["rows"]
+    new = result(evaluated(folder, *cases, "--new-class", "fact"))["figures"]["shape"]
+    assert next(row for row in known if row["class"] == "fact")["tools"] == 1
+    assert (new["new_class_tools"]["value"], new["new_class_tools"]["count"]) == (0, 1)
+
+
+def test_the_queries_of_a_domain_are_those_for_measuring(home: Path) -> None:
+    done = run(home, "finetune", "eval", "--limit", "5", "--seed", "1", "--json")
+    told = result(done)
+    assert told["settings"] == {
+        **told["settings"],
+        "domain": "shopping",
+        "queries": "measuring",
+        "items": 5,
+        "planners": ["case"],
+    }
+    assert told["figures"]["case"]["tools"]["value"] >= 0.6
+    assert done.stderr == ""
+
+
+def test_a_public_set_tells_what_converts(folder: Path) -> None:
+    specification = [
+        {"name": "a", "parameters": {"x": {"type": "string"}}, "output_parameters": {}}
+    ]
+    records = [
+        {"id": "one", "input": "go", "output": [{"name": "a", "arguments": {"x": "y"}}]},
+        {"id": "two", "input": "go", "output": [{"name": "b", "arguments": {}}]},
+    ]
+    data = folder / "nestful"
+    data.mkdir()
+    (data / "sgd-spec.json").write_text(json.dumps(specification), encoding="utf-8")
+    (data / "sgd-dev.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    done = run(folder / "home", "finetune", "eval", "--set", "nestful", "--data", data, "--json")
+    told = result(done)
+    assert told["conversion"]["converted"] == 1
+    assert told["conversion"]["refused_ids"] == {"a tool that is not in the specification": ["two"]}
+    assert "nestful: 1 of 2 records convert" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--planner", "oracle"], "There is no planner 'oracle'"),
+        (["--planner", "shape", "--planner", "shape"], "given twice"),
+        (["--planner", "case", "--adapter", "x"], "Leave --adapter"),
+        (["--planner", "case", "--no-grammar"], "--no-grammar"),
+        (["--planner", "case", "--examples", "2"], "Leave --examples out"),
+        (["--planner", "local:nowhere"], "nowhere"),
+        (["--planner", "agent:local:nowhere"], "An agent calls the tools"),
+        (["--planner", "classifiers"], "--cases FILE"),
+        (["--new-class", "other"], "No query is of the class 'other'"),
+        (["--queries", "all"], "Leave --queries out"),
+        (["--set", "nestful"], "Leave --input out"),
+        (["--markdown", "no/folder/table.md"], "cannot be written"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-1],
+)
+def test_what_cannot_be_done_is_told_in_a_line(
+    folder: Path, arguments: list[str], told: str
+) -> None:
+    assert told in one_line_error(evaluated(folder, *arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--queries", "some"], "--queries are measuring or all"),
+        (["--domain", "code"], "has no measuring queries"),
+        (["--set", "bench"], "Sets are: nestful, tau2"),
+        (["--set", "tau2"], "--data DIR"),
+        (["--data", "x"], "Leave --data out"),
+        (["--new-class", "prod_qna"], "was trained on every class"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-1],
+)
+def test_questions_that_are_not_there_are_told_in_a_line(
+    home: Path, arguments: list[str], told: str
+) -> None:
+    assert told in one_line_error(run(home, "finetune", "eval", *arguments))
