@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.planner import Fallback, UncachedQuestions, planner_figures, share_right
+from casewright.bench.planner import UncachedQuestions, planner_figures, share_right
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.finetune.evaluation import as_row, judge, score_classes
+from casewright.finetune.evaluation import FallbackPlanner, as_row, judge, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
 from casewright.planner.request import Planner
@@ -50,10 +50,12 @@ def measure_frozen(domain_name: str, others: tuple[str, ...] = ()) -> Report:
     with plan_store(known, UncachedQuestions(encoder)) as store:
         reader = open_reader(domain)
         planners: dict[str, Planner] = {
-            name: make_planner(name, store, reader)
+            name: make_planner(
+                name, store, reader, queries=lambda: known, encoder=UncachedQuestions(encoder)
+            )
             for name in (CASE_PLANNER, SHAPE_PLANNER, *others)
         }
-        for name, planner in {**planners, "fallback": Fallback()}.items():
+        for name, planner in {**planners, "fallback": FallbackPlanner()}.items():
             planner.plan(kept[0].record.request(toolbox))
             results = [planner.plan(query.record.request(toolbox)) for query in kept]
             verdicts = [

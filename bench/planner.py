@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,14 +16,21 @@ from numpy.typing import NDArray
 
 from casewright.bench.report import Report
 from casewright.domains import Domain
-from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, judge, score_classes
+from casewright.finetune.baselines.classifiers import train_classifiers
+from casewright.finetune.evaluation import (
+    MULTI_STEP,
+    FallbackPlanner,
+    Verdict,
+    as_row,
+    judge,
+    score_classes,
+)
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
-from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, PlanResult, plan_store
-from casewright.planner.fallback import fallback_plan
+from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
 from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
 from casewright.planner.request import Planner
-from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
+from casewright.serve.planners import CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER, make_planner
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import progress_bar
@@ -38,7 +46,8 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
 
     A planner that a reader belongs to is trained anew for every fold. Beside it, in the same run:
     the planner without a reader, a reader that was not trained, plans shuffled among their
-    questions, and the fallback plan, which asks one tool the whole question.
+    questions, the ensemble of classifiers where scikit-learn is installed, and the fallback plan,
+    which asks one tool the whole question.
 
     Args:
         domain_name: The domain.
@@ -62,6 +71,8 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     others = {"fallback plan": trial.cross_validated("fallback")}
     if planner in (CASE_PLANNER, SHAPE_PLANNER):
         others["plans shuffled"] = trial.cross_validated(SHAPE_PLANNER, shuffle=True)
+        if find_spec("sklearn") is not None:
+            others[CLASSIFIERS] = trial.cross_validated(CLASSIFIERS)
     if trained:
         others["without a reader"] = trial.cross_validated(SHAPE_PLANNER)
         others["reader not trained"] = trial.cross_validated("untrained")
@@ -173,9 +184,11 @@ class Trial:
         reads = name == "untrained" or (name == CASE_PLANNER and self.domain.reader is not None)
         with TemporaryDirectory() as folder:
             if name == "fallback":
-                yield Fallback()
+                yield FallbackPlanner()
             elif reads:
                 yield CasePlanner(None, _trained(known, Path(folder), fit=name != "untrained"))
+            elif name == CLASSIFIERS:
+                yield train_classifiers(known, self.encoder)
             else:
                 with plan_store(known, self.encoder) as store:
                     yield make_planner(name, store)
@@ -210,20 +223,6 @@ class UncachedQuestions:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
         return (self._encoder.encoder if len(texts) == 1 else self._encoder).embed(texts)
-
-
-class Fallback:
-    """The plan of last resort, for every question."""
-
-    name = "fallback"
-
-    def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the fallback plan."""
-        return PlanResult(fallback_plan(request), self.name)
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the fallback plan."""
-        return self.plan(request)
 
 
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:

@@ -1,26 +1,33 @@
-"""Planning by a local language model whose plans cannot be malformed."""
+"""Planning by a local language model, under a grammar by which no plan can be malformed."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from casewright.errors import CasewrightError, PlanError, told
+from casewright.planner.chat_planner import plan_lines
 from casewright.planner.fallback import fallback_plan
-from casewright.planner.model_limits import HEAD_BYTES, MAX_TOKENS
+from casewright.planner.model_limits import FREE_TOKENS, HEAD_BYTES, MAX_TOKENS
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, LAMBDA_B, LAMBDA_D, similar_plans
 from casewright.planner.prompt import render_prompt
-from casewright.planner.request import Planner, PlanRequest, PlanResult
+from casewright.planner.request import (
+    MAX_WRITTEN_CHARACTERS,
+    Planner,
+    PlanRequest,
+    PlanResult,
+)
 from casewright.stores import CaseStore
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
     from casewright.planner.decoding import Written
+    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
     from casewright.tools import ToolExample
 
@@ -34,12 +41,26 @@ class _Asked:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Why there is no plan of the model's, what it wrote in its place, and what that took."""
+
+    error: Exception
+    seconds: float
+    text: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)
+
+
 class ModelPlanner:
     """Lets a causal language model write the whole plan in one call (REAPER, Joshi et al. 2024).
 
     It writes under a grammar that is made from the request, so only a valid plan can be written;
     it is checked all the same. Where the model is out of time or of tokens, or fails, the fallback
     planner answers, and the result says why.
+
+    With ``constrained=False`` it writes greedily what it likes until it ends its answer, as the
+    paper's planner does; lines around a plan do not count, as for a chat model. Where that is no
+    valid plan, the fallback planner answers, and the result's ``written`` holds the text.
 
     Args:
         model: The language model; see ``load_language_model``.
@@ -49,10 +70,11 @@ class ModelPlanner:
         lambda_d: Share of the relevance in picking them; the rest is diversity's.
         lambda_b: Share of the similarity in their relevance; the rest is their quality's.
         seconds: Deadline of a plan, or of a batch of plans.
-        tokens: Most tokens of a plan.
+        tokens: Most tokens of a plan; by default fewer where no grammar ends it.
         batch: Most questions that ``plan_many`` decodes together.
         head_bytes: Memory for the key/value states of prompt heads.
         static: See ``Decoder``.
+        constrained: Whether the grammar is followed.
     """
 
     def __init__(
@@ -65,27 +87,28 @@ class ModelPlanner:
         lambda_d: float = LAMBDA_D,
         lambda_b: float = LAMBDA_B,
         seconds: float = 30.0,
-        tokens: int = MAX_TOKENS,
+        tokens: int | None = None,
         batch: int = 8,
         head_bytes: int = HEAD_BYTES,
         static: bool | None = None,
+        constrained: bool = True,
     ) -> None:
-        # Transformers is imported with them.
+        # Transformers is imported with it.
         from casewright.planner.decoding import Decoder
-        from casewright.planner.grammar import PlanGrammar
 
         self._model = model
         self._decoder = Decoder(model, head_bytes=head_bytes, static=static)
-        self._grammar = PlanGrammar(model.grammar_tokenizer)
+        self._matcher = _matchers(model, constrained=constrained)
         self._fallback = fallback
         self._plan_cases = plan_cases
         self._examples = examples
         self._lambda_d = lambda_d
         self._lambda_b = lambda_b
         self._seconds = seconds
-        self._tokens = tokens
+        default = MAX_TOKENS if constrained else FREE_TOKENS
+        self._tokens = default if tokens is None else tokens
         self.batch = batch
-        self.name = f"model:{model.name}"
+        self.name = f"model:{model.name}{'' if constrained else ', grammar off'}"
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the model's plan, or the fallback's; see ``Planner``."""
@@ -108,7 +131,7 @@ class ModelPlanner:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 spent = time.perf_counter() - started
-                results[place] = self._given_up(request, error, spent)
+                results[place] = self._given_up(request, _Failed(error, spent))
             else:
                 asked = _Asked(request, prompt, time.perf_counter() - started)
                 together[prompt.head].append((place, asked))
@@ -150,9 +173,10 @@ class ModelPlanner:
         started = time.perf_counter()
         limits = Limits(self._tokens, started + self._seconds)
         prompts = [one.prompt for one in asked]
+        matchers: list[Matcher] = []
         written: Sequence[Written | Exception]
         try:
-            matchers = [self._grammar.plan(one.request) for one in asked]
+            matchers = [self._matcher(one.request) for one in asked]
             if len(asked) == 1:
                 written = [self._decoder.write(prompts[0], matchers[0], limits=limits)]
             else:
@@ -160,30 +184,39 @@ class ModelPlanner:
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             written = [error] * len(asked)
         share = (time.perf_counter() - started) / len(asked)
+        texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(asked)
         return [
-            self._result(one.request, made, one.seconds + share)
-            for one, made in zip(asked, written, strict=True)
+            self._result(one.request, made, text, one.seconds + share)
+            for one, made, text in zip(asked, written, texts, strict=True)
         ]
 
+    def _text_so_far(self, matcher: Matcher) -> str:
+        """Return what was written without a grammar, also where decoding was stopped."""
+        from casewright.planner.decoding.free_matcher import FreeMatcher
+
+        return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
+
     def _result(
-        self, request: PlanRequest, made: Written | Exception, seconds: float
+        self, request: PlanRequest, made: Written | Exception, text: str, seconds: float
     ) -> PlanResult:
         if isinstance(made, Exception):
-            return self._given_up(request, made, seconds)
-        try:
-            plan = parse_plan(self._model.decode(made.tokens))
-            request.validate(plan)
-        except PlanError as error:
-            return self._given_up(request, error, seconds)
+            return self._given_up(request, _Failed(made, seconds, text))
         tokens = {
             "input": made.prompt_tokens,
             "output": len(made.tokens),
             "forced": made.forced,
             "model_steps": made.model_steps,
         }
+        whole = self._model.decode(made.tokens)
+        try:
+            plan = parse_plan(plan_lines(whole))
+            request.validate(plan)
+        except PlanError as error:
+            return self._given_up(request, _Failed(error, seconds, whole, tokens))
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
 
-    def _given_up(self, request: PlanRequest, error: Exception, seconds: float) -> PlanResult:
+    def _given_up(self, request: PlanRequest, failed: _Failed) -> PlanResult:
+        error = failed.error
         why = str(error) if isinstance(error, CasewrightError) else f"It failed: {told(error)}"
         if self._fallback is not None:
             other = self._fallback.plan(request)
@@ -193,5 +226,19 @@ class ModelPlanner:
             other,
             attempts=1 + other.attempts,
             fallback=f"{self.name}: {why}",
-            milliseconds=other.milliseconds + seconds * 1000,
+            milliseconds=other.milliseconds + failed.seconds * 1000,
+            tokens=failed.tokens or other.tokens,
+            written=failed.text[:MAX_WRITTEN_CHARACTERS],
         )
+
+
+def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
+    """Return what makes the matcher of a request's plan."""
+    if constrained:
+        from casewright.planner.grammar import PlanGrammar
+
+        return PlanGrammar(model.grammar_tokenizer).plan
+    from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
+
+    allowed = text_tokens(model)
+    return lambda request: FreeMatcher(allowed)

@@ -26,6 +26,7 @@ from casewright.serve.options import (
     Examples,
     FeedbackJudge,
     GeneratorName,
+    Grammar,
     PlannerName,
     SourceTree,
 )
@@ -101,7 +102,7 @@ def ask(
     known = read_context(context)
     scope = scope_of(find_domain(domain), {"customer": customer})
     settings = ModelSettings(adapter, device, dtype, examples)
-    session = open_session(domain, planner, store, encoder, source, feedback, settings)
+    session = open_session(domain, planner, store, encoder, source, feedback, settings, scope)
     try:
         from casewright.graph import RunContext
 
@@ -130,6 +131,7 @@ def plan(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
+    grammar: Grammar = True,
     as_json: AsJson = False,
 ) -> None:
     """Write the look-up plan of one question, or of every query of a file; nothing is run."""
@@ -151,7 +153,8 @@ def plan(
     if target is not None:
         _check_target(target, source)
     known = read_context(context)
-    session = open_session(domain, planner, model=ModelSettings(adapter, device, dtype, examples))
+    settings = ModelSettings(adapter, device, dtype, examples, grammar)
+    session = open_session(domain, planner, model=settings)
     try:
         if source is not None:
             _plan_file(source, target, session)
@@ -169,6 +172,7 @@ def plan(
                 "planner": result.planner,
                 "attempts": result.attempts,
                 "fallback": result.fallback or None,
+                "written": result.written or None,
                 "error": None,
             }
         )
@@ -176,6 +180,10 @@ def plan(
     typer.echo(str(result.plan))
     if result.fallback:
         typer.echo(f"A fallback plan: {result.fallback}", err=True)
+    if result.written:
+        # A model may write what would move a terminal's cursor.
+        shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in result.written)
+        typer.echo(f"What was written:\n{shown}", err=True)
 
 
 def _check_target(target: Path, source: Path | None) -> None:

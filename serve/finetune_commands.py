@@ -11,12 +11,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
+from casewright.serve.finetune_data_command import register as register_data
+from casewright.serve.finetune_eval_command import register as register_eval
+from casewright.serve.finetune_pools_command import register as register_pools
+from casewright.serve.finetune_query_commands import register as register_queries
+from casewright.serve.finetune_train_command import register as register_train
 from casewright.serve.options import AsJson, DomainName
 
 if TYPE_CHECKING:
     from casewright.finetune.judge_data import LabelledSet
 
-finetune = typer.Typer(help="Train a planner's reader, or the judge of relevance feedback.")
+finetune = typer.Typer(
+    help="Make training data for a planner, train and evaluate it; train the case planner's reader "
+    "or the judge of relevance feedback."
+)
+for register in (
+    register_data,
+    register_train,
+    register_eval,
+    register_queries,
+    register_pools,
+):
+    register(finetune)
 
 #: Of the sets that a judge may be trained on: kept with the judge.
 _LICENCES = {

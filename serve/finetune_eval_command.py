@@ -9,11 +9,11 @@ import typer
 
 from casewright.errors import InputError
 from casewright.serve.options import Adapter, AsJson, Device, DType, Examples, Grammar
-from casewright.serve.planners import ModelSettings
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
     from casewright.serve.finetune_eval_questions import Questions
+    from casewright.serve.planners import ModelSettings
 
 
 def register(app: typer.Typer) -> None:
@@ -97,6 +97,7 @@ def finetune_eval(
     no planner has learned from. Questions of public sets are for measuring; never train on them.
     """
     from casewright.serve.finetune_eval_planners import check_planners
+    from casewright.serve.planners import ModelSettings
 
     names = planner or ["case"]
     model = ModelSettings(adapter, device, dtype, examples, constrained=grammar)

@@ -11,8 +11,10 @@ DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the questi
 PlannerName = Annotated[
     str,
     typer.Option(
-        help="case, shape (case without its reader), local:FOLDER for a language model in this "
-        "process, or a chat model as provider:model.",
+        help="case, shape (case without its reader), classifiers, local:FOLDER for a language "
+        "model in this process (a model's folder, or an adapter's, which names its model), "
+        "agent:local:FOLDER for one that is asked for a step at a time, or a chat model as "
+        "provider:model.",
         metavar="NAME",
     ),
 ]
@@ -38,6 +40,14 @@ DType = Annotated[
 Examples = Annotated[
     int | None,
     typer.Option(min=0, help="With a language model as planner, plan cases in its prompt; else 4."),
+]
+Grammar = Annotated[
+    bool,
+    typer.Option(
+        "--grammar/--no-grammar",
+        help="Whether the local language model can write valid plans only; without, what is no "
+        "plan is told.",
+    ),
 ]
 GeneratorName = Annotated[
     str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")

@@ -1,7 +1,8 @@
-"""Planners by name: the case planner, a local language model, or a chat model."""
+"""Planners by name: the case planner, a language model, or what these are compared with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -9,14 +10,18 @@ from typing import TYPE_CHECKING
 from casewright.errors import InputError
 
 if TYPE_CHECKING:
-    from casewright.planner import Planner, Reader
+    from casewright.planner import AnnotatedQuery, Planner, Reader
     from casewright.planner.language_model import LanguageModel
-    from casewright.stores import CaseStore
+    from casewright.stores import CaseStore, Encoder
 
 #: With the domain's reader where it has one; without it in any case.
 CASE_PLANNER, SHAPE_PLANNER = "case", "shape"
+#: The ensemble of classifiers with a separate argument step.
+CLASSIFIERS = "classifiers"
 #: Before the folder or the name of a causal language model that runs in this process.
 LOCAL = "local:"
+#: Before the name of a local model that is asked for one step at a time.
+AGENT = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +33,44 @@ class ModelSettings:
         device: Where a local model runs; a GPU where there is one.
         dtype: In which numbers; bfloat16 on a GPU, float32 elsewhere.
         examples: Plan cases in the prompt; the planner's own number by default.
+        constrained: Whether a local model writes under the request's grammar.
     """
 
     adapter: str | None = None
     device: str | None = None
     dtype: str | None = None
     examples: int | None = None
+    constrained: bool = True
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
     """Raise ``InputError`` where no planner has this name, before anything is opened."""
-    check_name("planner", name, CASE_PLANNER, SHAPE_PLANNER, f"{LOCAL}FOLDER for a local model")
+    own = (CASE_PLANNER, SHAPE_PLANNER, CLASSIFIERS)
+    check_name(
+        "planner",
+        name,
+        *own,
+        f"{LOCAL}FOLDER for a local model",
+        f"{AGENT}{LOCAL}FOLDER for one that is asked step by step",
+    )
     given = settings or ModelSettings()
-    if name == LOCAL:
+    if name.startswith(AGENT) and not name.startswith(AGENT + LOCAL):
         raise InputError(
-            f"{name!r} names no model. Write local: and a folder or a Hugging Face name."
+            f"{name!r} is no agent. Write {AGENT}{LOCAL} and the folder of a local model."
         )
-    if not name.startswith(LOCAL) and (given.adapter or given.device or given.dtype):
+    if name in (LOCAL, AGENT + LOCAL):
+        raise InputError(
+            f"{name!r} names no model. Write {name} and a folder or a Hugging Face name."
+        )
+    if not is_local(name) and (given.adapter or given.device or given.dtype):
         raise InputError(
             f"The planner {name!r} is no local model. Leave --adapter, --device and --dtype out; "
-            "they go with --planner local:FOLDER."
+            f"they go with --planner {LOCAL}FOLDER."
+        )
+    if not name.startswith(LOCAL) and not given.constrained:
+        raise InputError(
+            f"The planner {name!r} has no grammar that can be left off. Leave --no-grammar out; it "
+            f"goes with --planner {LOCAL}FOLDER."
         )
     if ":" not in name and given.examples is not None:
         raise InputError(
@@ -65,21 +88,27 @@ def check_name(kind: str, name: str, *own: str) -> None:
         )
 
 
-@lru_cache(maxsize=1)
+def is_local(name: str) -> bool:
+    """Say whether a planner of this name has a language model in this process."""
+    return name.removeprefix(AGENT).startswith(LOCAL)
+
+
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     """Load the language model of a planner's name; the last one is kept.
 
     Raises:
         InputError: There is no such model, or it cannot be used.
     """
+    folder = name.removeprefix(AGENT).removeprefix(LOCAL)
+    return _loaded(folder, settings.adapter, settings.device, settings.dtype)
+
+
+# Not by the settings: with and without grammar, and as an agent, it is one model.
+@lru_cache(maxsize=1)
+def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
 
-    return load_language_model(
-        name.removeprefix(LOCAL),
-        adapter=settings.adapter,
-        device=settings.device,
-        dtype=settings.dtype,
-    )
+    return load_language_model(name, adapter=adapter, device=device, dtype=dtype)
 
 
 def make_planner(
@@ -87,24 +116,85 @@ def make_planner(
     plan_cases: CaseStore,
     reader: Reader | None = None,
     settings: ModelSettings | None = None,
+    *,
+    queries: Callable[[], Sequence[AnnotatedQuery]] | None = None,
+    encoder: Encoder | None = None,
+    scope: Mapping[str, str] | None = None,
 ) -> Planner:
-    """Return the case planner, or one with a language model that falls back to it.
+    """Return the case planner, one with a language model that falls back to it, or a baseline.
+
+    Args:
+        name: The planner's.
+        plan_cases: Of the domain.
+        reader: The domain's, if it has one.
+        settings: Of a language model.
+        queries: Reads the annotated queries that classifiers learn from.
+        encoder: Theirs; the packaged encoder by default.
+        scope: Who asks, for an agent, which calls tools.
 
     Raises:
-        InputError: There is no such planner or model.
+        InputError: There is no such planner or model, or classifiers have nothing to learn from.
+        DependencyError: A package that the planner needs is not installed.
     """
-    from casewright.planner import CasePlanner, ChatPlanner, ModelPlanner, chat_model
-    from casewright.planner.plan_cases import EXAMPLES
-
     given = settings or ModelSettings()
     check_planner(name, given)
+    if name == CLASSIFIERS:
+        return _classifiers(queries, encoder)
+    from casewright.planner import CasePlanner
+
     case_planner = CasePlanner(plan_cases, None if name == SHAPE_PLANNER else reader)
     if name in (CASE_PLANNER, SHAPE_PLANNER):
         return case_planner
+    if name.startswith(AGENT):
+        return _agent(name, given, scope, case_planner, plan_cases)
+    return _writer(name, given, case_planner, plan_cases)
+
+
+def _writer(name: str, given: ModelSettings, fallback: Planner, plan_cases: CaseStore) -> Planner:
+    """Return a planner whose plans a local model or a chat model writes in one call."""
+    from casewright.planner import ChatPlanner, ModelPlanner, chat_model
+    from casewright.planner.plan_cases import EXAMPLES
+
     shown = EXAMPLES if given.examples is None else given.examples
     if name.startswith(LOCAL):
-        model = local_model(name, given)
-        return ModelPlanner(model, fallback=case_planner, plan_cases=plan_cases, examples=shown)
-    return ChatPlanner(
-        chat_model(name), fallback=case_planner, plan_cases=plan_cases, examples=shown
+        return ModelPlanner(
+            local_model(name, given),
+            fallback=fallback,
+            plan_cases=plan_cases,
+            examples=shown,
+            constrained=given.constrained,
+        )
+    return ChatPlanner(chat_model(name), fallback=fallback, plan_cases=plan_cases, examples=shown)
+
+
+def _agent(
+    name: str,
+    given: ModelSettings,
+    scope: Mapping[str, str] | None,
+    fallback: Planner,
+    plan_cases: CaseStore,
+) -> Planner:
+    from casewright.bench.latency.agent_planner import AgentPlanner
+
+    return AgentPlanner(
+        local_model(name, given),
+        scope=scope,
+        fallback=fallback,
+        plan_cases=plan_cases,
+        examples=given.examples or 0,
     )
+
+
+def _classifiers(
+    queries: Callable[[], Sequence[AnnotatedQuery]] | None, encoder: Encoder | None
+) -> Planner:
+    known = queries() if queries is not None else ()
+    if not known:
+        raise InputError(
+            f"The planner {CLASSIFIERS!r} learns from annotated queries, and there are none here. "
+            "Choose a domain that has some, such as shopping, or another planner."
+        )
+    from casewright.finetune.baselines.classifier_cache import cached_classifiers
+    from casewright.stores import default_encoder
+
+    return cached_classifiers(known, encoder or default_encoder())

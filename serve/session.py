@@ -11,11 +11,12 @@ from casewright.errors import InputError
 from casewright.serve.feedback import check_feedback, with_feedback
 from casewright.serve.planners import (
     CASE_PLANNER,
-    LOCAL,
+    CLASSIFIERS,
     SHAPE_PLANNER,
     ModelSettings,
     check_name,
     check_planner,
+    is_local,
     local_model,
     make_planner,
 )
@@ -58,6 +59,7 @@ def open_session(
     source: str | None = None,
     feedback: str | None = None,
     model: ModelSettings | None = None,
+    scope: Mapping[str, str] | None = None,
 ) -> Session:
     """Open a domain, with a planner.
 
@@ -69,6 +71,7 @@ def open_session(
         source: A source tree to ask about, for the domain of source code.
         feedback: Who judges what searches found, so that they go on from it; see ``feedback``.
         model: Settings of the planner's language model, if it has one.
+        scope: Who asks, for a planner that calls tools; the domain's demo values by default.
 
     Raises:
         InputError: Domain or planner are unknown, or the domain's cases are its own; or the source
@@ -87,7 +90,7 @@ def open_session(
             "--domain code."
         )
     check_feedback(feedback, domain)
-    if planner.startswith(LOCAL):
+    if is_local(planner):
         local_model(planner, model or ModelSettings())
     from casewright.serve.place import place_of
     from casewright.stores.encoders.minilm import MiniLMEncoder
@@ -96,7 +99,7 @@ def open_session(
     encoder = named_encoder(encoder_name)
     if isinstance(encoder.encoder, MiniLMEncoder):
         encoder.encoder.preload()
-    reader = open_reader(domain) if planner != SHAPE_PLANNER else None
+    reader = None if planner in (SHAPE_PLANNER, CLASSIFIERS) else open_reader(domain)
     if reader is not None:
         reader.preload()
     if store is not None and domain.open_at is not None:
@@ -107,7 +110,15 @@ def open_session(
         opened = domain.open(place_of(domain.name, encoder_name), encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
-        made = make_planner(planner, opened.plan_cases, reader, model)
+        made = make_planner(
+            planner,
+            opened.plan_cases,
+            reader,
+            model,
+            queries=domain.queries,
+            encoder=encoder,
+            scope=scope_of(domain, {}) if scope is None else scope,
+        )
         return Session(domain, opened, made, encoder)
     except BaseException:
         opened.close()

@@ -18,6 +18,7 @@ from casewright.errors import GrammarError
 from casewright.planner.decoding import Choose, greedy
 
 if TYPE_CHECKING:
+    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.grammar import PlanMatcher
     from casewright.planner.language_model import LanguageModel
 
@@ -39,7 +40,7 @@ class Script:
         """Return what makes these choices, once, in the time that greedy decoding takes."""
         left: Iterator[int] = iter(self.choices)
 
-        def follow(logits: NDArray[np.float32], matcher: PlanMatcher) -> int:
+        def follow(logits: NDArray[np.float32], matcher: Matcher) -> int:
             greedy(logits, matcher)
             return next(left)
 

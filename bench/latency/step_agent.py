@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from casewright.graph import Limits, Outcome
+from casewright.graph import Limits as CallLimits
+from casewright.graph import Outcome
 from casewright.graph.call import Call, since
 from casewright.graph.references import Known, MissingReferenceError
 from casewright.planner import Prompt, Step, parse_plan
-from casewright.planner.decoding import Choose, Decoder, greedy
+from casewright.planner.decoding import Choose, Decoder, Limits, greedy
 from casewright.planner.grammar import DONE
 from casewright.tools import CallContext
 
@@ -97,6 +99,7 @@ class StepAgent:
         prompt: PromptTokens,
         scope: Mapping[str, str],
         choices: Sequence[Choose] | None = None,
+        limits: Limits | None = None,
     ) -> AgentRun:
         """Go on until the model writes that it is done.
 
@@ -105,12 +108,15 @@ class StepAgent:
             prompt: See ``agent_prompt``.
             scope: Who asks.
             choices: How tokens are chosen in each call; greedily by default.
+            limits: Tokens of each line, and the deadline, which is looked at while the model reads
+                and writes.
 
         Raises:
-            DecodingError: The conversation is longer than the model reads.
+            DecodingError: A limit was met, or the conversation is longer than the model reads.
         """
         choosing = iter(choices) if choices is not None else _always_greedy()
         started, tools_ms = time.perf_counter(), 0.0
+        run_id = str(uuid.uuid4())
         lines: list[str] = []
         outcomes: dict[int, Outcome] = {}
         calls: list[Written] = []
@@ -120,19 +126,21 @@ class StepAgent:
             while True:
                 if conversation is None or self._stateless:
                     stack.close()
-                    conversation = stack.enter_context(self._decoder.conversation(prompt.head))
+                    conversation = stack.enter_context(
+                        self._decoder.conversation(prompt.head, limits)
+                    )
                 conversation.feed(shown)
                 read += len(shown)
                 earlier = [outcome.tool for outcome in outcomes.values()]
                 matcher = self._grammar.next_step(request, earlier)
-                written = conversation.write(matcher, choose=next(choosing))
+                written = conversation.write(matcher, limits=limits, choose=next(choosing))
                 calls.append(written)
                 line = self._model.decode(written.tokens)
                 if line == DONE:
                     break
                 lines.append(line)
                 step = parse_plan("\n".join(lines)).steps[-1]
-                outcome = call_step(step, request, outcomes, scope)
+                outcome = call_step(step, request, outcomes, scope, run_id)
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
                 observed = self._model.encode_plan(told(outcome))
@@ -156,6 +164,7 @@ def call_step(
     request: PlanRequest,
     outcomes: Mapping[int, Outcome],
     scope: Mapping[str, str],
+    run_id: str = "",
 ) -> Outcome:
     """Call the tool of the step after these, as the graph's executor does."""
     name = f"s{len(outcomes) + 1}"
@@ -164,8 +173,8 @@ def call_step(
     except MissingReferenceError as missing:
         return Outcome(name, step.tool, "skipped", error=str(missing))
     tool = request.toolbox[step.tool]
-    context = CallContext(step=name, key=name, question=request.question, scope=dict(scope))
-    call = Call(tool, arguments, context, Limits())
+    context = CallContext(run_id, name, f"{run_id}:{name}", request.question, dict(scope))
+    call = Call(tool, arguments, context, CallLimits())
     started = time.perf_counter()
     call.run()
     return call.outcome(name, started=started, began=started)

@@ -17,7 +17,7 @@ from casewright.planner.decoding.writing import Writing
 from casewright.planner.decoding.written import Written
 
 if TYPE_CHECKING:
-    from casewright.planner.grammar import PlanMatcher
+    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel
 
 
@@ -48,7 +48,7 @@ def write_together(
     model: LanguageModel,
     room: Room,
     tails: Sequence[Sequence[int]],
-    matchers: Sequence[PlanMatcher],
+    matchers: Sequence[Matcher],
     limits: Limits,
     choose: Choose,
     *,

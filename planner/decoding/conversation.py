@@ -15,7 +15,7 @@ from casewright.planner.decoding.writing import Writing
 from casewright.planner.decoding.written import Written
 
 if TYPE_CHECKING:
-    from casewright.planner.grammar import PlanMatcher
+    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel
 
 #: Reads tokens behind what a room holds; see ``steps.read``.
@@ -51,7 +51,7 @@ class Conversation:
         self._unread += tokens
 
     def write(
-        self, matcher: PlanMatcher, *, limits: Limits | None = None, choose: Choose = greedy
+        self, matcher: Matcher, *, limits: Limits | None = None, choose: Choose = greedy
     ) -> Written:
         """Write until the matcher is at its end.
 

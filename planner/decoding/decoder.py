@@ -23,7 +23,7 @@ from casewright.planner.decoding.written import Written
 from casewright.planner.model_limits import HEAD_BYTES
 
 if TYPE_CHECKING:
-    from casewright.planner.grammar import PlanMatcher
+    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
 
 #: Columns that steps of fixed form begin with.
@@ -62,7 +62,7 @@ class Decoder:
     def write(
         self,
         prompt: PromptTokens,
-        matcher: PlanMatcher,
+        matcher: Matcher,
         *,
         limits: Limits | None = None,
         choose: Choose = greedy,
@@ -80,7 +80,7 @@ class Decoder:
     def write_many(
         self,
         prompts: Sequence[PromptTokens],
-        matchers: Sequence[PlanMatcher],
+        matchers: Sequence[Matcher],
         *,
         limits: Limits | None = None,
         choose: Choose = greedy,

@@ -12,7 +12,7 @@ from casewright.planner.decoding.limits import Limits, check_positions
 from casewright.planner.decoding.written import Written
 
 if TYPE_CHECKING:
-    from casewright.planner.grammar import PlanMatcher
+    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel
 
 
@@ -35,7 +35,7 @@ class Writing:
     def __init__(
         self,
         model: LanguageModel,
-        matcher: PlanMatcher,
+        matcher: Matcher,
         prompt_tokens: int,
         limits: Limits,
         choose: Choose,

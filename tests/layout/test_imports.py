@@ -69,7 +69,16 @@ def test_bench_uses_of_the_command_line_only_how_it_prints_and_finds_planners() 
 
 
 def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
-    commands = {"bench_commands.py", "finetune_commands.py", "ingest_commands.py"}
+    commands = {
+        "bench_commands.py",
+        "finetune_commands.py",
+        "finetune_data_command.py",
+        "finetune_eval_command.py",
+        "finetune_pools_command.py",
+        "finetune_query_commands.py",
+        "finetune_train_command.py",
+        "ingest_commands.py",
+    }
     names = {"cli.py", "options.py", *commands}
     cli = [f for f in IMPORTS if f.file.name in names and f.importer == "serve" and f.at_once]
     assert {found.file.name for found in cli} == names

@@ -1,0 +1,1 @@
+"""Training an adapter: by a recipe that ships, and by TRL's defaults."""

@@ -1,0 +1,250 @@
+"""The classifier baseline: what it learns from queries, and what is out of its reach."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from casewright.domains.shopping import cases
+from casewright.domains.shopping.domain import queries
+from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.errors import DependencyError, InputError
+from casewright.finetune.baselines import classifier_cache
+from casewright.finetune.baselines.classifier_cache import cached_classifiers
+from casewright.finetune.baselines.classifier_file import load_classifiers, save_classifiers
+from casewright.finetune.baselines.classifier_planner import ClassifierPlanner
+from casewright.finetune.baselines.classifiers import train_classifiers
+from casewright.finetune.baselines.plan_labels import plan_labels
+from casewright.finetune.baselines.settings import ClassifierSettings
+from casewright.finetune.evaluation import judge
+from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
+from casewright.planner.fallback import fallback_plan
+from casewright.planner.shape import shape
+from casewright.stores import CaseStore, default_encoder
+from casewright.tools import Toolbox
+from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
+
+#: For what does not depend on how well questions are understood.
+HASHING = HashingEncoder(64)
+#: Every tenth to learn from, others to plan for.
+KNOWN, HELD_OUT = queries()[::10], queries()[5::40]
+QUICK = ClassifierSettings(iterations=30)
+
+
+@pytest.fixture(scope="module")
+def toolbox() -> Toolbox:
+    # Nothing is looked up: the stores are empty.
+    schemas = cases.schemas(HASHING)
+    return shopping_toolbox({name: CaseStore(schema) for name, schema in schemas.items()})
+
+
+@pytest.fixture(scope="module")
+def planner() -> ClassifierPlanner:
+    return train_classifiers(KNOWN, default_encoder(), QUICK)
+
+
+def accuracy(plans: list[Any], field: str) -> float:
+    verdicts = [judge(query, plan) for query, plan in zip(HELD_OUT, plans, strict=True)]
+    return float(np.mean([getattr(verdict, field) for verdict in verdicts]))
+
+
+def test_plans_for_queries_that_it_does_not_know_are_valid_and_beat_the_fallbacks(
+    planner: ClassifierPlanner, toolbox: Toolbox
+) -> None:
+    requests = [query.record.request(toolbox) for query in HELD_OUT]
+    results = [planner.plan(request) for request in requests]
+    for request, result in zip(requests, results, strict=True):
+        request.validate(result.plan)
+        assert result.planner == "classifiers"
+        assert result.milliseconds > 0
+    own, others = [r.plan for r in results], [fallback_plan(request) for request in requests]
+    assert accuracy(own, "tools") > accuracy(others, "tools") + 0.2
+    assert accuracy(own, "arguments") > accuracy(others, "arguments") + 0.15
+
+
+def test_it_writes_no_plan_whose_shape_no_query_had(
+    planner: ClassifierPlanner, toolbox: Toolbox
+) -> None:
+    seen = {shape(query.plan) for query in KNOWN}
+    planned = [planner.plan(query.record.request(toolbox)) for query in HELD_OUT]
+    own = {shape(result.plan) for result in planned if not result.fallback}
+    assert own <= seen
+    assert len(own) > 8
+
+
+def test_a_tool_that_a_request_lacks_is_never_used(
+    planner: ClassifierPlanner, toolbox: Toolbox
+) -> None:
+    for name in toolbox.names:
+        if name != "no_evidence":
+            fewer = toolbox.without(name)
+            for query in HELD_OUT[::8]:
+                request = PlanRequest(query.query, fewer, query.record.context)
+                plan = planner.plan(request).plan
+                request.validate(plan)
+                assert name not in plan.tools
+
+
+def test_a_tool_that_a_request_brings_along_is_out_of_its_reach(
+    planner: ClassifierPlanner, toolbox: Toolbox
+) -> None:
+    bringing = [query for query in queries() if query.record.tools_extra][::10]
+    assert any(query.record.tools_extra for query in KNOWN)
+    for query in bringing:
+        plan = planner.plan(query.record.request(toolbox)).plan
+        assert set(plan.tools) <= set(toolbox.names)
+
+
+def test_a_toolbox_without_a_known_tool_gets_the_fallback_plan_with_the_reason() -> None:
+    known = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
+    result = train_classifiers(known, HASHING, QUICK).plan(PlanRequest("Any news?", SHOP))
+    assert "No plan that the classifiers know" in result.fallback
+    assert str(result.plan) == "s1 = find(query=question)"
+
+
+def test_the_same_queries_give_the_same_planner() -> None:
+    one, other = (train_classifiers(KNOWN[:200], HASHING, QUICK) for _ in range(2))
+    assert np.array_equal(one.ensemble.weights, other.ensemble.weights)
+    assert np.array_equal(one.arguments.weights, other.arguments.weights)
+    assert one.ensemble.shapes == other.ensemble.shapes
+
+
+def test_context_that_a_plan_needs_must_be_there(
+    planner: ClassifierPlanner, toolbox: Toolbox
+) -> None:
+    question = "Is it waterproof?"
+    page = planner.plan(PlanRequest(question, toolbox, {"page": "product", "product_id": "P1"}))
+    bare = planner.plan(PlanRequest(question, toolbox, {}))
+    assert "context.product_id" in str(page.plan)
+    assert "context." not in str(bare.plan)
+
+
+@bounded(max_examples=60, deadline=None)
+@given(st.text(min_size=1, max_size=60).filter(lambda text: text.strip().isprintable()))
+def test_any_question_gets_a_valid_plan(
+    planner: ClassifierPlanner, toolbox: Toolbox, question: str
+) -> None:
+    if not question.strip() or any(ord(char) < 32 for char in question):
+        return
+    request = PlanRequest(question, toolbox)
+    request.validate(planner.plan(request).plan)
+
+
+def test_literals_are_words_of_the_question_each_used_once(planner: ClassifierPlanner) -> None:
+    plan = parse_plan(
+        's1 = order_lookup(query="")\ns2 = shipment_status(order_id=s1.order_id)\n'
+        's3 = order_lookup(query="")\ns4 = shipment_status(order_id=s3.order_id)'
+    )
+    question = "Where are my kettle and my tent?"
+    filled = planner.arguments.filled(plan, question)
+    texts = [str(step.argument("query")).strip('"') for step in filled.steps[::2]]
+    assert question.index(texts[0]) < question.index(texts[1])
+    assert not set(texts[0].split()) & set(texts[1].split())
+    assert planner.arguments.filled(plan, "?") == plan
+
+
+def test_labels_say_what_is_used_how_it_is_fed_and_how_much_is_asked() -> None:
+    plan = parse_plan(
+        's1 = own(query="tent")\ns2 = fact(item_id=s1.item_id, query=question)\n'
+        "s3 = fact(item_id=context.page, query=question)"
+    )
+    assert plan_labels(plan) == {
+        "uses own",
+        "uses fact",
+        "repeats fact",
+        "own.query<literal",
+        "fact.query<question",
+        "fact.item_id<own",
+        "fact.item_id<context",
+        "asks 2",
+    }
+
+
+def test_a_file_holds_the_same_planner(planner: ClassifierPlanner, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "classifiers.npz"
+    save_classifiers(planner, file)
+    read = load_classifiers(file, default_encoder())
+    assert read.ensemble.features == planner.ensemble.features
+    assert read.ensemble.labels == planner.ensemble.labels
+    assert read.ensemble.shapes == planner.ensemble.shapes
+    assert np.array_equal(read.ensemble.weights, planner.ensemble.weights)
+    assert np.array_equal(read.arguments.weights, planner.arguments.weights)
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_a_file_that_is_none_or_another_encoders_is_refused(
+    planner: ClassifierPlanner, tmp_path: Path
+) -> None:
+    file = tmp_path / "classifiers.npz"
+    save_classifiers(planner, file)
+    with pytest.raises(InputError, match="hashing-64"):
+        load_classifiers(file, HASHING)
+    whole = file.read_bytes()
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, told=np.array([{"format": 1}], dtype=object))
+    for content in (b"", b"not a file", whole[: len(whole) // 2], pickled.read_bytes()):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match="Train them again"):
+            load_classifiers(file, default_encoder())
+    with pytest.raises(InputError, match="Train them again"):
+        load_classifiers(tmp_path / "nowhere.npz", HASHING)
+
+
+def test_what_was_trained_once_is_read_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
+    trained: list[int] = []
+
+    def train(known: list[AnnotatedQuery], *given: Any) -> ClassifierPlanner:
+        trained.append(len(known))
+        return train_classifiers(known, *given)
+
+    monkeypatch.setattr(classifier_cache, "train_classifiers", train)
+    few = KNOWN[:150]
+    for _ in range(2):
+        cached_classifiers(few, HASHING, QUICK)
+    assert trained == [150]
+    # Other queries, another encoder, other settings.
+    cached_classifiers(few[1:], HASHING, QUICK)
+    cached_classifiers(few, HashingEncoder(32), QUICK)
+    cached_classifiers(few, HASHING, ClassifierSettings(iterations=20))
+    assert trained == [150, 149, 150, 150]
+    files = list((tmp_path / "cache" / "classifiers").iterdir())
+    assert len(files) == 4
+    for file in files:
+        file.write_bytes(b"damaged")
+    cached_classifiers(few, HASHING, QUICK)
+    cached_classifiers(few, HASHING, QUICK)
+    assert trained == [150, 149, 150, 150, 150]
+
+
+def test_queries_that_teach_nothing_are_refused() -> None:
+    for useless in ([], KNOWN[:1], [q for q in queries() if q.record.tools_removed][:9]):
+        with pytest.raises(InputError, match="fewer than two different plans"):
+            train_classifiers(useless, HASHING)
+
+
+def test_without_scikit_learn_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("sklearn", "sklearn.linear_model", "sklearn.exceptions"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(DependencyError, match=r"pip install 'casewright\[finetune\]'"):
+        train_classifiers(KNOWN, HASHING)
+
+
+@pytest.mark.parametrize("wrong", [{"strength": 0}, {"least": 0}, {"penalty": 1}], ids=str)
+def test_settings_are_bounded(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ClassifierSettings(**wrong)

@@ -1,0 +1,102 @@
+"""Planners that are asked for by name: what each name makes, and which settings go with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from casewright.bench.latency.agent_planner import AgentPlanner
+from casewright.errors import InputError
+from casewright.finetune.baselines.classifier_planner import ClassifierPlanner
+from casewright.planner import PlanRequest, parse_plan, plan_store
+from casewright.serve.planners import ModelSettings, local_model, make_planner
+from casewright.stores import CaseStore
+from tests.planner.helpers import SHOP
+from tests.serve.helpers import built_home, one_line_error, result, run
+from tests.support.encoders import HashingEncoder
+from tests.support.readers import toy_queries
+from tests.support.tiny_mistral import save_tiny
+
+QUESTION = "Where is my tablet?"
+#: What is wrong with what is asked for, and what the error must say.
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "no planner": (["--planner", "clasifiers"], "agent:local:FOLDER for one that is asked step"),
+    "an agent without a model": (["--planner", "agent:"], "is no agent"),
+    "an agent of another kind": (["--planner", "agent:openai:x"], "is no agent"),
+    "an agent without a folder": (["--planner", "agent:local:"], "names no model"),
+    "no folder of an agent": (["--planner", "agent:local:./nowhere"], "no folder './nowhere'"),
+    "no grammar of the case planner": (["--no-grammar"], "no grammar that can be left off"),
+    "no grammar of an agent": (["--planner", "agent:local:x", "--no-grammar"], "left off"),
+    "no grammar of a chat model": (["--planner", "a:b", "--no-grammar"], "left off"),
+    "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
+    "examples for classifiers": (["--planner", "classifiers", "--examples", "1"], "no prompt"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(
+        tmp_path_factory.mktemp("model"), initializer_range=0.3, max_position_embeddings=8192
+    )
+
+
+@pytest.fixture(scope="module")
+def plan_cases() -> CaseStore:
+    return plan_store(toy_queries(), HashingEncoder(64))
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_does_not_go_together_is_one_line_and_exit_code_2(what: str, tmp_path: Path) -> None:
+    arguments, said = REFUSED[what]
+    assert said in one_line_error(run(tmp_path, "plan", "hello", *arguments))
+
+
+def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
+    chosen = ["--planner", f"local:{folder}", "--no-grammar", "--examples", "0"]
+    planned = result(run(built_home(), "plan", QUESTION, *chosen, "--json"))
+    # It has random weights: what it writes is no plan.
+    assert ", grammar off: " in planned["fallback"]
+    assert planned["written"]
+    assert parse_plan(planned["plan"]).tools
+    told = run(built_home(), "plan", QUESTION, *chosen)
+    assert told.stdout == planned["plan"] + "\n"
+    assert "What was written:\n" in told.stderr
+    assert all(char.isprintable() or char == "\n" for char in told.stderr)
+
+
+def test_an_agent_looks_up_while_it_plans(folder: Path) -> None:
+    chosen = ["--planner", f"agent:local:{folder}"]
+    planned = result(run(built_home(), "plan", QUESTION, *chosen, "--json"))
+    assert planned["planner"] == f"agent:{folder}"
+    assert planned["fallback"] is planned["written"] is None
+    assert parse_plan(planned["plan"]).tools
+
+
+def test_one_model_is_loaded_for_all_its_planners(folder: Path) -> None:
+    name, settings = f"local:{folder}", ModelSettings(examples=1)
+    loaded = local_model(name, settings)
+    assert local_model(name, replace(settings, constrained=False, examples=None)) is loaded
+    assert local_model(f"agent:{name}", settings) is loaded
+
+
+def test_names_make_their_planners(
+    folder: Path, plan_cases: CaseStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path))
+    agent = make_planner(f"agent:local:{folder}", plan_cases, scope={"customer": "C001"})
+    assert isinstance(agent, AgentPlanner)
+    free = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(constrained=False))
+    assert free.name == f"model:{folder}, grammar off"
+    encoder = HashingEncoder(64)
+    made = make_planner("classifiers", plan_cases, queries=toy_queries, encoder=encoder)
+    assert isinstance(made, ClassifierPlanner)
+    request = PlanRequest("do you sell wool socks", SHOP)
+    assert made.plan(request).plan.tools == ("find",)
+
+
+def test_classifiers_need_annotated_queries(plan_cases: CaseStore) -> None:
+    for queries in (None, list):
+        with pytest.raises(InputError, match="learns from annotated queries"):
+            make_planner("classifiers", plan_cases, queries=queries)
