@@ -391,3 +391,22 @@ def bench_selection(
 
     report = measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
     report.show(as_json=as_json, plot=plot)
+
+
+@bench.command("training")
+def bench_training(
+    size: ModelSize = "100m",
+    recipe: Annotated[
+        str, typer.Option(help="A recipe with an adapter: a TOML file, or one that ships.")
+    ] = "mistral-7b-80gb",
+    examples: Annotated[int, typer.Option(min=1, help="Examples, trained on once.")] = 32,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each system trains.")] = 1,
+    device: Device = None,
+    seed: Annotated[int, typer.Option(help="Draws examples and weights.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train an adapter by a recipe and by TRL's defaults: tokens a second, and memory."""
+    from casewright.bench.training.measure import TrainingTrial, measure_training
+
+    trial = TrainingTrial(size, recipe, examples, repeats, device, seed)
+    measure_training(trial).show(as_json=as_json, plot=None)

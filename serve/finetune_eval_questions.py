@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from casewright.domains import Domain, OpenDomain
     from casewright.finetune.evaluation import EvaluationItem
     from casewright.planner import AnnotatedQuery
+    from casewright.tools import Toolbox
 
 #: Which of a domain's queries are planned for.
 MEASURING, ALL = "measuring", "all"
@@ -24,6 +25,7 @@ _REMEMBERED = (
     "The shipped planners were trained on these queries, and they are plan cases: the figures are "
     "of what planners remember. --queries measuring are those that none has seen."
 )
+_UNTAUGHT = "There are no plan cases for these: the planners case and shape have nothing to go by."
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +142,9 @@ def file_questions(
             tools, else none.
 
     Raises:
-        InputError: A file cannot be read or holds something else.
+        InputError: A file cannot be read or holds something else, or a gold plan is not valid.
     """
     from casewright.domains import find_domain
-    from casewright.finetune.evaluation import items_of
     from casewright.planner import read_annotated
     from casewright.tools import toolbox_from_file
 
@@ -151,34 +152,49 @@ def file_questions(
     known = [] if cases is None else read_annotated(cases)
     settings = {"input": str(source), "cases": cases and str(cases)}
     if toolbox_file is not None:
-        items = items_of(asked, toolbox_from_file(toolbox_file))
+        items = _items(source, asked, toolbox_from_file(toolbox_file))
         settings["toolbox"] = str(toolbox_file)
-        return Questions(items, known, None, settings, _repeated(asked, known))
+        return Questions(items, known, None, settings, _file_notes(asked, known))
     domain = find_domain(domain_name)
     reader = None
     if cases is None:
         known, reader = domain.queries(), domain.reader
     opened = _open(domain)
     try:
-        items = items_of(asked, opened.toolbox)
+        items = _items(source, asked, opened.toolbox)
     except BaseException:
         opened.close()
         raise
     told = {"domain": domain_name, **settings}
-    notes = _repeated(asked, known)
+    notes = _file_notes(asked, known)
     return Questions(items, known, reader, told, notes, opened=opened, scope=_scope(domain))
 
 
-def _repeated(asked: Sequence[AnnotatedQuery], known: Sequence[AnnotatedQuery]) -> list[str]:
+def _items(source: Path, asked: Sequence[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
+    from casewright.finetune.evaluation import items_of
+
+    try:
+        return items_of(asked, toolbox)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def _file_notes(asked: Sequence[AnnotatedQuery], known: Sequence[AnnotatedQuery]) -> list[str]:
+    from casewright.finetune.evaluation import plan_class
     from casewright.planner.spans import normalized
 
+    notes = [] if known else [_UNTAUGHT]
     taught = {normalized(query.query) for query in known}
-    seen = sum(normalized(query.query) in taught for query in asked)
-    if not seen:
-        return []
-    return [
-        f"{seen} of the {len(asked)} questions are plan cases too: planners have their answers."
-    ]
+    if seen := sum(normalized(query.query) in taught for query in asked):
+        notes.append(
+            f"{seen} of the {len(asked)} questions are plan cases too: planners have their answers."
+        )
+    if any(query.label not in ("", plan_class(query.plan)) for query in asked):
+        notes.append(
+            "Some classes are not those of their plans (the tool whose results nothing else needs, "
+            "or multi_step), by which a wrong plan is classed: their precision and F1 are too high."
+        )
+    return notes
 
 
 def set_questions(name: str, data: Path | None) -> Questions:
@@ -201,7 +217,7 @@ def set_questions(name: str, data: Path | None) -> Questions:
         f"Refused: {why or 'none'}."
     )
     settings = {"set": name, "split": "test" if name == "tau2" else None}
-    return Questions(made.items, (), None, settings, [note], told)
+    return Questions(made.items, (), None, settings, [note, _UNTAUGHT], told)
 
 
 def _open(domain: Domain) -> OpenDomain:

@@ -6,6 +6,7 @@ what it measured as JSON.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -15,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from casewright.bench.decoding.models import ModelChoice
-from casewright.bench.training.systems import system_trainer
+from casewright.bench.training.systems import RECIPE, system_trainer
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.training.figures import peak_memory
@@ -84,7 +85,7 @@ def measure(task: Task, folder: Path) -> dict[str, Any]:
     dtype = str(placement.dtype).removeprefix("torch.")
     choice = ModelChoice(size=task.size, device=task.device, dtype=dtype, seed=task.seed)
     model = choice.open(task.texts)
-    if placement.attention != "sdpa" and task.system == "the recipe":
+    if task.system == RECIPE:
         model.network.set_attn_implementation(placement.attention)
     examples = [TrainingExample.from_row(row) for row in task.examples]
     rows = token_rows(examples, model, training.max_length)
@@ -93,7 +94,7 @@ def measure(task: Task, folder: Path) -> dict[str, Any]:
     _reset_peak(placement)
     clock = _timed(trainer, placement)
     trainer.train()
-    args = trainer.args
+    args: Any = trainer.args
     steps = clock()
     counted = steps[WARM:] or steps
     return {
@@ -171,8 +172,8 @@ def _timed(trainer: Any, placement: Placement) -> Callable[[], list[tuple[float,
     trainer.add_callback(Timing())
 
     def steps() -> list[tuple[float, float]]:
-        seconds = [end - begin for begin, end in zip(stamps, stamps[1:], strict=False)]
-        tokens = [now - before for before, now in zip([0.0, *totals], totals, strict=False)]
+        seconds = [end - begin for begin, end in itertools.pairwise(stamps)]
+        tokens = [now - before for before, now in itertools.pairwise([0.0, *totals])]
         return list(zip(seconds, tokens, strict=True))
 
     return steps

@@ -77,9 +77,9 @@ def measure_training(trial: TrainingTrial) -> Report:
     chosen = shuffled_queries(queries, trial.seed)[: trial.examples]
     examples = [
         TrainingExample(
-            query.record.id,
+            str(query.record.id),
             PLAN_TASK,
-            query.record.id,
+            str(query.record.id),
             render_prompt(query.record.request(toolbox)),
             str(query.plan),
         ).to_row()

@@ -10,6 +10,7 @@ import numpy as np
 
 from casewright.finetune.evaluation.intervals import (
     Resamples,
+    f1_interval,
     f1_scores,
     macro,
     percentile_interval,
@@ -111,9 +112,8 @@ def planner_figures(
     verdicts = [o.verdict for o in outcomes]
     *classes, overall = score_classes(verdicts)
     named = [score.name for score in classes]
-    f1 = macro(
-        f1_scores([v.gold for v in verdicts], [v.predicted for v in verdicts], named, resamples)
-    )
+    gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
+    f1 = macro(f1_scores(gold, predicted, named, resamples))
     count = len(outcomes)
     made = {
         "tools": share([v.tools for v in verdicts]),
@@ -139,7 +139,8 @@ def planner_figures(
         made["new_class_tools"] = share([v.tools for v in own])
         made["new_class_arguments"] = share([v.arguments for v in own])
         score = next(score for score in classes if score.name == new_class)
-        made["new_class_f1"] = Figure(score.f1, count=score.count)
+        ends = f1_interval(new_class, gold, predicted)
+        made["new_class_f1"] = Figure(score.f1, *ends, score.count)
     return {**made, **_costs(outcomes)}
 
 

@@ -37,16 +37,34 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     )
 
 
+def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
+    """Return the 95 % interval of a class's F1.
+
+    F1 is a function of the share of right ones among the items that are of the class or were taken
+    for it, ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021); Wilson's interval of that
+    share, unlike a bootstrap's, is wide also where all or none of a few are right.
+
+    Args:
+        name: The class.
+        gold: Class of each item.
+        predicted: The class that each was taken for.
+    """
+    pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
+    low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))
+    return low, high
+
+
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """Resamples with replacement, the same ones whenever they are asked for (Efron 1979).
+    """Weights of the Bayesian bootstrap, the same ones whenever they are asked for (Rubin 1981).
 
-    Figures of two planners over the same resamples are paired: each resample holds the same items
-    for both.
+    Items are weighed at random rather than drawn, so that every item has some weight: no resample
+    lacks a class that has few. Figures of two planners over the same resamples are paired: each
+    resample weighs the items alike for both.
 
     Attributes:
         items: Number of items.
-        groups: A number an item; items of one group, for example near-duplicates, are drawn
+        groups: A number an item; items of one group, for example near-duplicates, are weighed
             together. Each item is its own group where there are none.
         seed: Of the draws.
         count: How many resamples.
@@ -58,14 +76,14 @@ class Resamples:
     count: int = RESAMPLES
 
     def weights(self) -> Iterator[Floats]:
-        """Yield how often each item is drawn, in arrays (resamples, items)."""
+        """Yield each item's weight, on average about 1, in arrays (resamples, items)."""
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
         drawn = self.items if group_of is None else int(group_of.max()) + 1
         draw = np.random.default_rng(self.seed)
         step = max(1, _HELD // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
-            made = draw.multinomial(drawn, np.full(drawn, 1 / drawn), size=size).astype(np.float64)
+            made = draw.dirichlet(np.ones(drawn), size=size) * drawn
             yield made if group_of is None else made[:, group_of]
 
 
@@ -80,7 +98,11 @@ def f1_scores(
 ) -> Floats:
     """Return each class's F1 in each resample, array (resamples, classes).
 
-    NaN where a resample holds no item of the class.
+    Args:
+        gold: Class of each item.
+        predicted: The class that each was taken for.
+        classes: Each the class of an item at least.
+        resamples: Of the items.
     """
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     claimed = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
@@ -90,16 +112,16 @@ def f1_scores(
         # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
         total = there + weights @ claimed
         hits = weights @ (is_gold * claimed)
-        found.append(np.where(there > 0, 2 * hits / np.maximum(total, 1), np.nan))
+        found.append(2 * hits / total)
     return np.concatenate(found)
 
 
 def macro(scores: Floats) -> Floats:
-    """Return the mean over the classes that a resample holds, array (resamples,)."""
-    return np.asarray(np.nanmean(scores, axis=1), dtype=np.float64)
+    """Return the mean over classes in each resample, array (resamples,)."""
+    return np.asarray(scores.mean(axis=1), dtype=np.float64)
 
 
 def percentile_interval(values: Floats) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a figure over resamples, NaN left out."""
-    low, high = np.nanpercentile(values, [2.5, 97.5])
+    """Return the 95 % percentile interval of a figure over resamples."""
+    low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from casewright.finetune.evaluation.verdict import value_right
+from casewright.finetune.evaluation.argument_values import value_right
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, Step, StepRef
 from casewright.planner.plan import Scalar, Value
 
@@ -25,8 +25,8 @@ Candidates = list[set[int]]
 def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) -> bool:
     """Say whether a plan's graph is isomorphic to the gold plan's; exact.
 
-    A plan of another accepted tool sequence counts as the same, and a literal that contains the
-    words that it must as the gold one: as in ``judge``.
+    A plan of another accepted tool sequence with other tools counts as the same, and a literal that
+    contains the words that it must as the gold one: as in ``judge``.
 
     Args:
         query: With the gold plan.
@@ -36,10 +36,8 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     gold = query.plan
     if plan == gold:
         return True
-    if plan.tools != gold.tools and plan.tools in query.accept:
-        return True
     if sorted(plan.tools) != sorted(gold.tools):
-        return False
+        return plan.tools in query.accept
     return _Match(query, plan, arguments=arguments).exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation.verdict import plan_class
 from casewright.planner import AnnotatedQuery, PlanRequest
 from casewright.tools import NO_EVIDENCE, Toolbox, alias
@@ -45,12 +46,20 @@ def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Evalua
     A query without a class has that of its gold plan.
 
     Raises:
-        InputError: A record's question, context or tools are unusable.
+        InputError: A record's question, context or tools are unusable, or its gold plan is not
+            valid for them; names the record.
     """
-    return [
-        EvaluationItem(
-            query if query.label else replace(query, label=plan_class(query.plan)),
-            query.record.request(toolbox),
-        )
-        for query in queries
-    ]
+    return [_item(number, query, toolbox) for number, query in enumerate(queries, 1)]
+
+
+def _item(number: int, query: AnnotatedQuery, toolbox: Toolbox) -> EvaluationItem:
+    try:
+        request = query.record.request(toolbox)
+        # No planner could be right where the gold plan is wrong.
+        request.validate(query.plan)
+    except (InputError, PlanError) as error:
+        kind = ", its gold plan" if isinstance(error, PlanError) else ""
+        told = "" if query.record.id is None else f" (id {query.record.id})"
+        raise InputError(f"Query {number}{told}{kind}: {error}") from error
+    labelled = query if query.label else replace(query, label=plan_class(query.plan))
+    return EvaluationItem(labelled, request)

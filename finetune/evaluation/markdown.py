@@ -10,8 +10,9 @@ from casewright.finetune.evaluation.tables import Table, tables
 
 #: How to read the tables.
 NOTES = (
-    "Brackets are 95 % intervals: Wilson's for shares; of F1 and of differences the percentiles of "
-    "a bootstrap over questions, the same resamples for all planners.",
+    "Brackets are 95 % intervals: Wilson's for shares and for a class's F1; of the mean F1 and of "
+    "differences the percentiles of a Bayesian bootstrap over questions, which have no width where "
+    "every answer is right, or none. All planners are compared over the same resamples.",
     "A plan that the fallback gave, where the planner could not, counts like any other but where "
     "a line says that it counts as wrong.",
     "By construction: the grammar, or a check of every plan, leaves the planner no other tools, so "

@@ -41,7 +41,8 @@ def _overview(evaluation: Evaluation) -> Table:
         apart = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
         counted = f" (of {max(counts)})" if apart else ""
         rows.append([words + counted, *(_cell(name, figure) for figure in own)])
-    return Table(f"{evaluation.settings['items']} questions", ["figure", *figures], rows)
+    count = evaluation.settings["items"]
+    return Table(f"{count} question{'s' * (count > 1)}", ["figure", *figures], rows)
 
 
 def _cell(name: str, figure: Figure) -> str:

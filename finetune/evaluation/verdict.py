@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from casewright.planner import AnnotatedQuery, Literal, Plan
-from casewright.planner.plan import Value
-from casewright.planner.spans import normalized
+from casewright.finetune.evaluation.argument_values import value_right
+from casewright.finetune.evaluation.isomorphism import same_graph
+from casewright.planner import AnnotatedQuery, Plan
 
 #: The paper measures arguments only on plans that use one of these.
 PAPER_ARGUMENT_TOOLS = frozenset({"prod_search", "shipment_status"})
@@ -36,14 +35,22 @@ class Verdict:
 
 
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:
-    """Compare a predicted plan with the annotated query."""
-    tools = plan.tools == query.plan.tools or plan.tools in query.accept
+    """Compare a predicted plan with the annotated query.
+
+    The arguments of another accepted tool sequence are compared, step by matching step, where it is
+    the gold one in another order; where it has other tools, there are none to compare them with.
+    """
     same_tools = plan.tools == query.plan.tools
+    tools = same_tools or plan.tools in query.accept
+    if same_tools:
+        arguments = _arguments_right(query, plan)
+    else:
+        arguments = tools and same_graph(query, plan, arguments=True)
     return Verdict(
         gold=query.label,
         predicted=query.label if tools else plan_class(plan),
         tools=tools,
-        arguments=tools and (not same_tools or _arguments_right(query, plan)),
+        arguments=arguments,
         paper=bool(PAPER_ARGUMENT_TOOLS & set(query.plan.tools)),
         milliseconds=milliseconds,
     )
@@ -66,20 +73,3 @@ def _arguments_right(query: AnnotatedQuery, plan: Plan) -> bool:
             if given is None or not value_right(value, given, words):
                 return False
     return True
-
-
-def value_right(gold: Value, given: Value, must: Sequence[str]) -> bool:
-    """Say whether an argument is right.
-
-    Args:
-        gold: The annotated one.
-        given: The plan's own.
-        must: The lower-case words that a text must contain instead of being the annotated one.
-    """
-    if not isinstance(gold, Literal) or not isinstance(gold.value, str):
-        return gold == given
-    # The whole question holds every word, and is not the short literal that was asked for.
-    if not isinstance(given, Literal) or not isinstance(given.value, str):
-        return False
-    text = normalized(given.value)
-    return all(word in text for word in must) if must else text == normalized(gold.value)

@@ -68,6 +68,7 @@ class ModelSection(Section):
         dtype: What is computed in, ``float32`` or ``bfloat16``; by default bfloat16 on CUDA and
             float32 elsewhere. Weights that are trained are kept in float32 either way, since
             steps smaller than a rounding would be lost.
+        save_dtype: What a whole or a merged model is saved in; by default ``dtype``.
         quantisation: ``4bit`` keeps the base in four bits a weight (QLoRA: Dettmers et al. 2023).
     """
 
@@ -75,6 +76,7 @@ class ModelSection(Section):
     new: NewModelSection | None = None
     device: str | None = None
     dtype: Literal["float32", "bfloat16"] | None = None
+    save_dtype: Literal["float32", "bfloat16"] | None = None
     quantisation: Literal["none", "4bit"] = "none"
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import CasewrightError, DependencyError, InputError, told
 from casewright.planner.language_model.adapter import merge_adapter
+from casewright.planner.language_model.card import check_card
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 from casewright.planner.language_model.language_model import LanguageModel
 from casewright.planner.language_model.network_check import check_network, other_states
@@ -42,17 +43,42 @@ def load_language_model(
     Raises:
         InputError: There is no such model, adapter, device or dtype; the model has no safetensors,
             needs code of its own, or is none that plans can be decoded with; its files are
-            damaged; its tokenizer or chat template cannot be used.
+            damaged; its tokenizer or chat template cannot be used; it was trained with another
+            form of the prompt.
         DependencyError: A package that the model needs is not installed.
     """
     check_names(device, dtype)
     title = str(name) if adapter is None else f"{name} + {adapter}"
     place = find_device(device)
     source = find_source(name, adapter)
+    check_card(source)
+    return load_source(source, title, place, find_dtype(dtype, place))
+
+
+def load_source(
+    source: Source,
+    title: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    settings: Mapping[str, Any] | None = None,
+) -> LanguageModel:
+    """Load a model from its folders, whatever form of the prompt it was trained with.
+
+    Args:
+        source: Its folders.
+        title: Its name.
+        device: Where its network goes.
+        dtype: Of its weights.
+        settings: Further ones of ``from_pretrained``.
+
+    Raises:
+        InputError: As ``load_language_model``.
+        DependencyError: As ``load_language_model``.
+    """
     with EXPORTING:
         try:
             with _silence():
-                network, tokenizer = _load(source, place, find_dtype(dtype, place))
+                network, tokenizer = _load(source, device, dtype, settings or {})
                 check_network(network)
                 return LanguageModel(title, network, tokenizer)
         except CasewrightError:
@@ -85,7 +111,9 @@ def _silence() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _load(source: Source, device: torch.device, dtype: torch.dtype) -> tuple[Any, Any]:
+def _load(
+    source: Source, device: torch.device, dtype: torch.dtype, settings: Mapping[str, Any]
+) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     base = source.base
@@ -105,10 +133,10 @@ def _load(source: Source, device: torch.device, dtype: torch.dtype) -> tuple[Any
         dtype=dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        attn_implementation="sdpa",
         # Reported below: a weight that is not read would be random numbers.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
+        **{"attn_implementation": "sdpa", **settings},
     )
     unread = sorted({*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])})
     if unread:
@@ -117,7 +145,9 @@ def _load(source: Source, device: torch.device, dtype: torch.dtype) -> tuple[Any
             f"shape, among them {unread[0]}: it is damaged, or no {type(network).__name__}. "
             "Take a causal language model, whole."
         )
-    network = network.to(device)
+    # One that is quantised while it is read is there already, and does not like to be moved.
+    if network.device != device:
+        network = network.to(device)
     return merge_adapter(network, source.adapter) if source.adapter else network, tokenizer
 
 

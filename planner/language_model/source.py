@@ -78,9 +78,10 @@ def _base(adapter: Path) -> Path:
     named = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(named, str) or not named:
         raise InputError(f"The adapter {str(adapter)!r} names no model. Give the model beside it.")
+    # Beside the adapter first: what the working directory holds depends on who starts it.
     beside = adapter / named
     try:
-        base = _folder(named if Path(named).is_dir() or not beside.is_dir() else beside, (CONFIG,))
+        base = _folder(beside if beside.is_dir() else named, (CONFIG,))
     except InputError as error:
         raise InputError(
             f"The adapter {str(adapter)!r} is for the model {named!r}. {error} "

@@ -101,6 +101,16 @@ def test_other_accepted_tools_count_as_right() -> None:
     assert (found.tools, found.arguments, found.predicted) == (True, True, "prod_qna")
 
 
+@pytest.mark.parametrize(("asked", "right"), [('"galaxy phone"', True), ('"kettle"', False)])
+def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
+    asked: str, right: bool
+) -> None:
+    swapped = f"s1 = prod_search(query=question)\ns2 = order_lookup(query={asked})"
+    plan = 's1 = order_lookup(query="galaxy phone")\ns2 = prod_search(query=question)'
+    found = verdict(swapped, plan=plan, accept=[["prod_search", "order_lookup"]])
+    assert (found.tools, found.arguments) == (True, right)
+
+
 @pytest.mark.parametrize(
     ("plan", "measured"),
     [

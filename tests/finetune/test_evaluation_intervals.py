@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.metrics import f1_score  # type: ignore[import-untyped]
 
-from casewright.finetune.evaluation import Verdict, score_classes
 from casewright.finetune.evaluation.intervals import (
     Resamples,
+    f1_interval,
     f1_scores,
     macro,
     percentile_interval,
@@ -51,10 +52,11 @@ def test_the_same_seed_draws_the_same_resamples_and_another_draws_others() -> No
     assert (first != other).any()
 
 
-def test_resamples_hold_as_many_items_as_there_are() -> None:
+def test_every_item_has_some_weight_in_every_resample() -> None:
     weights = np.concatenate(list(Resamples(30, count=25).weights()))
     assert weights.shape == (25, 30)
-    assert (weights.sum(axis=1) == 30).all()
+    assert (weights > 0).all()
+    assert weights.sum(axis=1) == pytest.approx(30)
 
 
 def test_what_is_drawn_in_blocks_is_not_drawn_twice() -> None:
@@ -86,19 +88,24 @@ def test_f1_of_a_resample_is_that_of_its_items() -> None:
     resamples = Resamples(30, count=20)
     found = f1_scores(gold, predicted, ["a", "b", "c"], resamples)
     for weights, scores in zip(np.concatenate(list(resamples.weights())), found, strict=True):
-        verdicts = [
-            Verdict(
-                gold[i], predicted[i], tools=False, arguments=False, paper=False, milliseconds=0
-            )
-            for i, times in enumerate(weights)
-            for _ in range(int(times))
-        ]
-        *classes, overall = score_classes(verdicts)
-        assert scores == pytest.approx([score.f1 for score in classes])
-        assert macro(scores[None])[0] == pytest.approx(overall.f1)
+        known = f1_score(
+            gold, predicted, labels=["a", "b", "c"], average=None, sample_weight=weights
+        )
+        assert scores == pytest.approx(known)
+        assert macro(scores[None])[0] == pytest.approx(known.mean())
 
 
-def test_a_class_that_a_resample_lacks_has_no_part_in_its_mean() -> None:
-    found = f1_scores(["a"] * 20 + ["b"], ["a"] * 20 + ["b"], ["a", "b"], Resamples(21, count=200))
-    assert np.isnan(found[:, 1]).any()
-    assert (macro(found) == 1).all()
+def test_a_class_of_one_item_counts_in_every_resample() -> None:
+    found = f1_scores(["a"] * 20 + ["b"], ["a"] * 21, ["a", "b"], Resamples(21, count=200))
+    # Its one item is wrong, so the mean over the two classes is never above a half.
+    assert (macro(found) < 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("predicted", "low", "high"),
+    [("a" * 12, 0.862, 1.0), ("b" * 12, 0.0, 0.390), ("a" * 6 + "b" * 6, 0.405, 0.855)],
+)
+def test_f1_of_a_few_items_has_a_width_also_where_all_or_none_are_right(
+    predicted: str, low: float, high: float
+) -> None:
+    assert f1_interval("a", "a" * 12, predicted) == pytest.approx((low, high), abs=5e-4)

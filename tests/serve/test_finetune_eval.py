@@ -91,6 +91,13 @@ def test_a_new_class_is_measured_without_its_plan_cases(folder: Path) -> None:
     assert (new["new_class_tools"]["value"], new["new_class_tools"]["count"]) == (0, 1)
 
 
+def test_what_makes_figures_of_a_file_hard_to_read_is_told(folder: Path) -> None:
+    file = write(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
+    told = evaluated(folder, "--planner", "shape", "--input", file).stderr
+    assert "no plan cases for these" in told
+    assert "not those of their plans" in told
+
+
 def test_the_queries_of_a_domain_are_those_for_measuring(home: Path) -> None:
     done = run(home, "finetune", "eval", "--limit", "5", "--seed", "1", "--json")
     told = result(done)
@@ -164,3 +171,23 @@ def test_questions_that_are_not_there_are_told_in_a_line(
     home: Path, arguments: list[str], told: str
 ) -> None:
     assert told in one_line_error(run(home, "finetune", "eval", *arguments))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"plan": "s1 = sell()"}, "Query 2 (id b), its gold plan: s1: There is no tool"),
+        ({"tools_removed": ["find"]}, "Query 2 (id b), its gold plan: s1"),
+        ({"query": "a\0b"}, "Query 2 (id b): The question holds control characters"),
+    ],
+    ids=["unknown tool", "removed tool", "control character"],
+)
+def test_a_query_that_no_planner_could_be_right_on_is_named(
+    folder: Path, more: dict[str, Any], told: str
+) -> None:
+    good = {"id": "a", "query": "a lamp", "plan": FIND}
+    file = folder / "bad.jsonl"
+    file.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', **more})}")
+    error = one_line_error(evaluated(folder, "--input", file))
+    assert "bad.jsonl: " in error
+    assert told in error

@@ -1,0 +1,99 @@
+"""The model that a training starts from: one that there is, or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.recipe.training_section import NewModelSection
+from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.training.placement import Placement
+from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model.load import load_source
+from casewright.planner.language_model.source import CONFIG, Source, find_source, read_json
+
+
+def make_base(
+    settings: NewModelSection, examples: Sequence[TrainingExample], seed: int, folder: Path
+) -> None:
+    """Write a new model with random weights, and a tokenizer trained on the examples.
+
+    Equal arguments make equal files.
+
+    Args:
+        settings: Its size.
+        examples: Whose lines the tokenizer is trained on, each line once: the same toolbox stands
+            in many prompts.
+        seed: Draws the weights.
+        folder: Is made.
+    """
+    texts = (text for one in examples for text in (str(one.prompt), one.completion))
+    lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
+    tokenizer = train_tokenizer(lines, settings.vocabulary)
+    network = new_mistral(mistral_settings(settings), tokenizer, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def mistral_settings(section: NewModelSection) -> dict[str, Any]:
+    """Return a section's settings by the names that ``MistralConfig`` has for them."""
+    return {
+        "vocab_size": section.vocabulary,
+        "hidden_size": section.hidden,
+        "num_hidden_layers": section.layers,
+        "num_attention_heads": section.heads,
+        "num_key_value_heads": section.kv_heads,
+        "intermediate_size": section.intermediate,
+        "max_position_embeddings": section.positions,
+        "tie_word_embeddings": section.tied,
+    }
+
+
+def find_base(name: str, max_length: int) -> Source:
+    """Return the folders of a base; its weights are not read yet.
+
+    Args:
+        name: A folder, or a name at Hugging Face.
+        max_length: Tokens that an example may have.
+
+    Raises:
+        InputError: There is no such model, it is an adapter, or it reads shorter texts.
+    """
+    source = find_source(name, None)
+    if source.adapter is not None:
+        raise InputError(
+            f"model.base: {name!r} is an adapter. Merge it first (casewright finetune train "
+            "--merge), and give the merged model."
+        )
+    positions = read_json(source.base / CONFIG).get("max_position_embeddings")
+    if isinstance(positions, int) and max_length > positions:
+        raise InputError(
+            f"training.max_length ({max_length}) is above what {name!r} reads ({positions} "
+            f"tokens). Set training.max_length = {positions}, or less."
+        )
+    return source
+
+
+def load_base(source: Source, title: str, placement: Placement, *, four_bit: bool) -> LanguageModel:
+    """Load a base to be trained, whatever form of the prompt it was trained with before.
+
+    Raises:
+        InputError: It cannot be loaded; see ``load_language_model``.
+        DependencyError: A package that it needs is not installed.
+    """
+    settings: dict[str, Any] = {"attn_implementation": placement.attention}
+    if four_bit:
+        from transformers import BitsAndBytesConfig
+
+        settings["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=placement.dtype,
+        )
+        settings["device_map"] = {"": placement.device}
+    return load_source(source, title, placement.device, placement.weights, settings)

@@ -1,0 +1,78 @@
+"""Writing what was trained: an adapter or a model, and the adapter merged into its base."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.finetune.training.checkpoints import write_whole
+from casewright.finetune.training.model_card import write_cards
+from casewright.finetune.training.run import BASE, Run
+from casewright.planner.language_model import load_language_model
+from casewright.planner.language_model.source import ADAPTER, read_json
+
+if TYPE_CHECKING:
+    import torch
+
+#: In an output folder.
+MERGED = "merged"
+
+
+def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
+    """Write what was trained, and the tokenizer that it was trained with.
+
+    Args:
+        run: Says where to.
+        network: An adapter on its base, or a whole model.
+        tokenizer: Of the base.
+        dtype: Of a whole model's weights; an adapter's keep their own.
+    """
+    if run.whole:
+        network.to(dtype).save_pretrained(run.output)
+    else:
+        network.save_pretrained(run.output, save_embedding_layers=False)
+        file = run.output / ADAPTER
+        new = run.model.made is not None
+        named = f"./{BASE}" if new else base_name(run.model.base, run.output)
+        settings = {**read_json(file), "base_model_name_or_path": named}
+        write_whole(file, json.dumps(settings, indent=2, sort_keys=True))
+    tokenizer.save_pretrained(run.output)
+
+
+def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
+    """Write the model that serving makes of an adapter, and return its folder.
+
+    Args:
+        output: The adapter's folder, with its card.
+        card: The adapter's.
+        dtype: Of the merged weights.
+    """
+    # Read anew: a base that was trained in four bits is merged in more.
+    merged = load_language_model(output, device="cpu", dtype=dtype)
+    folder = output / MERGED
+    folder.mkdir(exist_ok=True)
+    merged.network.save_pretrained(folder)
+    merged.tokenizer.save_pretrained(folder)
+    write_cards(folder, {**card, "kind": "merged"}, serving(folder))
+    return folder
+
+
+def serving(folder: Path) -> str:
+    """Return a command that plans with a model."""
+    return f'casewright plan --planner local:{folder} "How much memory is on my phone?"'
+
+
+def base_name(given: str, output: Path) -> str:
+    """Return what an adapter names as its base.
+
+    A folder that was given relatively is named from the output folder on, so that both may move
+    together; one that was given from the root stays so, and a name at Hugging Face is a name.
+    """
+    folder = Path(given).expanduser()
+    if not folder.is_dir() or folder.is_absolute():
+        return str(folder) if folder.is_dir() else given
+    named = os.path.relpath(folder.resolve(), output.resolve())
+    return named if named.startswith(".") else f"./{named}"

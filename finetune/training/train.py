@@ -1,0 +1,220 @@
+"""Training a planner: data and a recipe's sections in, an adapter or a model out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import InputError
+from casewright.finetune.examples.training_set import read_training_set
+from casewright.finetune.recipe.training_rules import check_together
+from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
+from casewright.finetune.training.base import find_base, load_base, make_base
+from casewright.finetune.training.checkpoints import (
+    checkpoints_of,
+    last_whole,
+    steps_of,
+    write_run,
+)
+from casewright.finetune.training.figures import figures_of
+from casewright.finetune.training.log import LOG, TrainingLog, telling_callback
+from casewright.finetune.training.model_card import write_cards
+from casewright.finetune.training.placement import Placement, find_placement
+from casewright.finetune.training.ranks import first_alone, rank
+from casewright.finetune.training.run import Run
+from casewright.finetune.training.save import save_merged, save_trained, serving
+from casewright.finetune.training.silence import silence
+from casewright.finetune.training.tokens import TokenRows, token_rows
+from casewright.finetune.training.trainer import make_trainer
+from casewright.stores.progress import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from casewright.planner.language_model import LanguageModel
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """A finished training.
+
+    Attributes:
+        folder: Of the adapter, or of the model where all weights were trained.
+        merged: Of the adapter merged into its base, where that was asked for.
+        card: What ``casewright.json`` holds; ``metrics`` are in it.
+    """
+
+    folder: Path
+    merged: Path | None
+    card: Mapping[str, Any]
+
+
+def train(
+    model: ModelSection,
+    lora: LoraSection,
+    training: TrainingSection,
+    data: Path,
+    output: Path,
+    *,
+    resume: bool = False,
+    merge: bool = False,
+    progress: bool | None = None,
+) -> TrainingResult:
+    """Train a planner (REAPER, Joshi et al. 2024: a LoRA-tuned Mistral).
+
+    The same arguments on the same machine make the same weights, on the CPU to the last bit, and
+    a training that was killed and resumed makes those of one that was not.
+
+    Args:
+        model: What to start from.
+        lora: What of it is trained.
+        training: How.
+        data: A folder with a training set.
+        output: The folder to write to.
+        resume: Go on from the last whole checkpoint; from the start where there is none, and
+            return what is there where all is done.
+        merge: Also write the adapter merged into its base.
+        progress: Show a bar on stderr; ``None`` shows it on a terminal.
+
+    Raises:
+        InputError: The sections do not fit each other, the machine, the base or the data; or the
+            output folder holds another training.
+        DependencyError: A package that is needed is not installed.
+    """
+    check_together(model, lora, training)
+    if merge and lora.method == "full":
+        raise InputError(
+            'lora.method = "full" writes a whole model: there is nothing to merge. '
+            "Leave out --merge."
+        )
+    examples = read_training_set(data)
+    if not examples.train:
+        raise InputError(f"{data} has no examples to train with. Make a larger set.")
+    run = Run(model, lora, training, examples, output)
+    card = run.finished(resume=resume)
+    placement = find_placement(model, lora, training)
+    with silence():
+        if card is None:
+            card = _train(run, placement, progress)
+        merged = _merge(run, placement, card) if merge else None
+    return TrainingResult(output, merged, json.loads(json.dumps(card)))
+
+
+def _train(run: Run, placement: Placement, progress: bool | None) -> dict[str, Any]:
+    """Train, write the model, and return its card."""
+    begun = time.perf_counter()
+    base = _base(run, placement)
+    rows, validation = _rows(run, base)
+    sections = (run.lora, run.training)
+    trainer = make_trainer(base, rows.rows, validation.rows, sections, placement, run.checkpoints)
+    checkpoint = _last_checkpoint(run.checkpoints, trainer.accelerator.wait_for_everyone)
+    steps = steps_of(checkpoint) if checkpoint else 0
+    log = TrainingLog(run.output / LOG, steps) if rank() == 0 else None
+    trainer.add_callback(telling_callback(log, show=progress))
+    # Of a training that goes on, it is in the log; all processes must do the same.
+    before = None if checkpoint else trainer.evaluate().get("eval_loss")
+    if checkpoint and log:
+        before = log.before
+    import torch
+
+    try:
+        trained = trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"{placement.device} has too little memory for this recipe. Set "
+            "training.gradient_checkpointing = true, or lower training.batch_per_device and raise "
+            "training.gradient_accumulation, which makes the same steps."
+        ) from error
+    after = trainer.evaluate().get("eval_loss")
+    told = {
+        "validation_loss_before": before,
+        "validation_loss_after": after,
+        "resumed_after_steps": steps,
+        **figures_of(trainer, rows, validation),
+        "seconds": round(time.perf_counter() - begun, 1),
+        "seconds_training": round(trained.metrics["train_runtime"], 1),
+    }
+    card = run.card(told)
+    if rank() == 0:
+        save_trained(run, trainer.model, base.tokenizer, placement.saved)
+        write_cards(run.output, card, serving(run.output))
+        # What they are for is done.
+        shutil.rmtree(run.checkpoints)
+    trainer.accelerator.wait_for_everyone()
+    return card
+
+
+def _base(run: Run, placement: Placement) -> LanguageModel:
+    """Find the base, or make it, and load it; nothing is made where it does not fit."""
+    length, made = run.training.max_length, run.model.made
+    source = None if made else find_base(run.model.base, length)
+    with first_alone(cpu=placement.device.type == "cpu") as first:
+        if first:
+            _begin(run)
+    four_bit = run.model.quantisation == "4bit"
+    source = source or find_base(str(run.new_base), length)
+    return load_base(source, run.model.base, placement, four_bit=four_bit)
+
+
+def _begin(run: Run) -> None:
+    """Make the output folder and a new base, unless there are checkpoints to go on from."""
+    if checkpoints_of(run.checkpoints):
+        return
+    try:
+        for left in (run.checkpoints, run.new_base):
+            shutil.rmtree(left, ignore_errors=True)
+        write_run(run.checkpoints, run.fingerprint)
+    except OSError as error:
+        raise InputError(
+            f"--output {run.output} cannot be written: {error.strerror}. "
+            "Give a folder that you may write to."
+        ) from error
+    if run.model.made is not None:
+        make_base(run.model.made, run.data.train, run.training.seed, run.new_base)
+
+
+def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
+    """Return what is trained and measured on, and say what is left out."""
+    length = run.training.max_length
+    rows = token_rows(run.data.train, base, length)
+    if not rows.rows:
+        raise InputError(
+            f"training.max_length ({length}): every example is longer; the longest has "
+            f"{rows.longest} tokens. Set training.max_length = {rows.longest}."
+        )
+    validation = token_rows(run.data.validation, base, length)
+    left_out = (*rows.left_out, *validation.left_out)
+    if left_out and rank() == 0:
+        note(
+            f"{len(left_out)} examples are longer than training.max_length ({length} tokens) and "
+            f"are left out, among them {left_out[0]!r}; the longest has "
+            f"{max(rows.longest, validation.longest)}."
+        )
+    return rows, validation
+
+
+def _last_checkpoint(folder: Path, wait: Callable[[], None]) -> Path | None:
+    """Return the checkpoint to go on from, and remove those after it, which are not whole."""
+    found, damaged = last_whole(folder)
+    # All have looked before the first removes what the others would find.
+    wait()
+    if rank() == 0:
+        for one in damaged:
+            note(f"{one} is damaged, or was not finished, and is removed.")
+            shutil.rmtree(one)
+        if found:
+            note(f"Resuming after step {steps_of(found)}.")
+    wait()
+    return found
+
+
+def _merge(run: Run, placement: Placement, card: Mapping[str, Any]) -> Path | None:
+    """Write the merged model in the first process; return its folder there."""
+    with first_alone(cpu=placement.device.type == "cpu") as first:
+        dtype = str(placement.saved).removeprefix("torch.")
+        return save_merged(run.output, card, dtype) if first else None

@@ -1,0 +1,75 @@
+"""`casewright finetune train`: from a training set to a planner's model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from casewright.serve.options import AsJson
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("train")(finetune_train)
+
+
+def finetune_train(
+    recipe: Annotated[
+        str,
+        typer.Option(help="A recipe, a TOML file, or the name of one that ships.", metavar="FILE"),
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(help="A folder that casewright finetune data wrote.", metavar="FOLDER"),
+    ],
+    target: Annotated[
+        Path,
+        typer.Option("--output", help="The folder to write the model to.", metavar="FOLDER"),
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="What to train, instead of the recipe's model.base: a folder, or a name at "
+            "Hugging Face.",
+            metavar="NAME",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last whole checkpoint, if any.")
+    ] = False,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Also write the adapter merged into its base.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a language model to plan: an adapter (LoRA), or all its weights, as a recipe says.
+
+    Writes what is served by --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
+    accelerate launch -m casewright finetune train …
+    """
+    from casewright.finetune.recipe.recipe import Recipe
+    from casewright.finetune.recipe.shipped import find_recipe
+    from casewright.finetune.training.ranks import rank
+    from casewright.finetune.training.train import train
+    from casewright.serve.output import print_json, print_table
+
+    told = Recipe.read(find_recipe(recipe))
+    result = train(
+        told.model if base is None else told.model.based_on(base),
+        told.lora,
+        told.training,
+        data,
+        target,
+        resume=resume,
+        merge=merge,
+    )
+    if rank():
+        return
+    merged = {} if result.merged is None else {"merged": str(result.merged)}
+    if as_json:
+        print_json({"folder": str(result.folder), **merged, **result.card})
+        return
+    rows = [[name, value] for name, value in result.card["metrics"].items()]
+    print_table(["figure", "value"], rows, str(result.folder))

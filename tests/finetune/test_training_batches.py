@@ -1,0 +1,188 @@
+"""What TRL's trainer computes on: which tokens, which labels, which steps."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.recipe.training_section import LoraSection
+from casewright.finetune.training.losses import mean_token_loss
+from casewright.finetune.training.placement import find_placement
+from casewright.finetune.training.silence import silence
+from casewright.finetune.training.tokens import token_row, token_rows
+from casewright.finetune.training.trainer import make_trainer
+from casewright.planner import Prompt, parse_plan
+from casewright.planner.language_model import LanguageModel
+from tests.support.tiny_mistral import tiny_mistral
+from tests.support.trained import MODEL, plan_examples, training
+
+#: Prompts of one tool's head are short, and so are the rows.
+HEAD = "Tools:\nfind(query: span)"
+EXAMPLES = [
+    TrainingExample(f"e{n}", "plan", "s", Prompt(HEAD if n % 2 else "", f"Question: {q}\nPlan:"), p)
+    for n, (q, p) in enumerate(
+        [
+            ("do you sell wool socks", 's1 = find(query="wool socks")'),
+            ("a lamp </s> please", 's1 = find(query="lamp </s>")\ns2 = no_evidence()'),
+            ("hello there", "s1 = no_evidence()"),
+            ("blue kettles, or red ones?", 's1 = find(query="blue kettles")'),
+        ]
+    )
+]
+LORA = LoraSection(r=4, alpha=8, dropout=0.0)
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return tiny_mistral()
+
+
+def trainer_of(model: LanguageModel, folder: Path, **settings: Any) -> Any:
+    rows = token_rows(EXAMPLES, model, 512).rows
+    chosen = training(**settings)
+    with silence():
+        return make_trainer(
+            model, rows, rows, (LORA, chosen), find_placement(MODEL, LORA, chosen), folder
+        )
+
+
+def batches(trainer: Any) -> list[dict[str, Any]]:
+    return [dict(batch) for batch in trainer.get_train_dataloader()]
+
+
+def test_an_examples_tokens_are_those_that_serving_reads_and_writes(model: LanguageModel) -> None:
+    for example in [*EXAMPLES, *plan_examples()[:20]]:
+        row = token_row(example, model)
+        prompt = model.encode(example.prompt)
+        asked = [*prompt.head, *prompt.tail]
+        assert row.input_ids[: len(asked)] == asked
+        assert row.completion_mask == [0] * len(asked) + [1] * (len(row.input_ids) - len(asked))
+        written = row.input_ids[len(asked) :]
+        assert written[-1] == model.ends[0]
+        assert not {*model.ends} & {*written[:-1]}
+        assert model.decode(written[:-1]) == example.completion
+    assert parse_plan(model.decode(written[:-1])) == parse_plan(example.completion)
+
+
+def test_an_example_that_is_too_long_is_left_out_and_counted_never_cut(
+    model: LanguageModel,
+) -> None:
+    lengths = [len(token_row(one, model).input_ids) for one in EXAMPLES]
+    limit = sorted(lengths)[1]
+    found = token_rows(EXAMPLES, model, limit)
+    fits = [n <= limit for n in lengths]
+    assert [len(row.input_ids) for row in found.rows] == [n for n in lengths if n <= limit]
+    assert found.left_out == [e.id for e, fit in zip(EXAMPLES, fits, strict=True) if not fit]
+    assert (found.longest, found.tokens) == (max(lengths), sum(n for n in lengths if n <= limit))
+
+
+@pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
+def test_the_loss_is_taken_of_completion_and_end_alone(
+    packing: bool, model: LanguageModel, tmp_path: Path
+) -> None:
+    trainer = trainer_of(tiny_mistral(), tmp_path, packing=packing, max_length=256)
+    wanted = sorted(
+        tuple(t for t, m in zip(row.input_ids, row.completion_mask, strict=True) if m)
+        for row in token_rows(EXAMPLES, model, 512).rows
+    )
+    seen = []
+    for batch in batches(trainer):
+        for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
+            run: list[int] = []
+            for token, label in zip(ids.tolist(), labels.tolist(), strict=True):
+                if label == -100:
+                    if run:
+                        seen.append(tuple(run))
+                    run = []
+                else:
+                    assert label == token
+                    run.append(label)
+            if run:
+                seen.append(tuple(run))
+    assert sorted(seen) == wanted
+
+
+def test_packed_examples_do_not_see_each_other(model: LanguageModel, tmp_path: Path) -> None:
+    torch: Any = import_module("torch")
+    trainer = trainer_of(tiny_mistral(), tmp_path, packing=True, max_length=512)
+    (batch,) = batches(trainer)
+    starts = (batch["position_ids"] == 0).sum()
+    assert (batch["input_ids"].shape[0], int(starts)) == (1, len(EXAMPLES))
+
+    def total(**inputs: Any) -> float:
+        with torch.no_grad():
+            read = trainer.model(**inputs, use_cache=False, fused_lm_head=True)
+        return -float(read.log_probs.double().sum())
+
+    trainer.model.eval()
+    apart = 0.0
+    for row in token_rows(EXAMPLES, model, 512).rows:
+        marked = zip(row.input_ids, row.completion_mask, strict=True)
+        labels = torch.tensor([[t if m else -100 for t, m in marked]])
+        apart += total(input_ids=torch.tensor([row.input_ids]), labels=labels)
+    packed = total(**batch)
+    tokens = int((batch["labels"] != -100).sum())
+    assert packed / tokens == pytest.approx(apart / tokens, abs=1e-5)
+    # What it would be if they did.
+    batch["position_ids"] = torch.arange(batch["input_ids"].shape[1])[None]
+    assert abs(total(**batch) - apart) / tokens > 1e-4
+
+
+def test_the_validation_loss_does_not_depend_on_how_rows_are_batched(tmp_path: Path) -> None:
+    torch: Any = import_module("torch")
+    losses = []
+    for number, settings in enumerate(
+        [{"batch_per_device": 1}, {"batch_per_device": 3}, {"packing": True, "max_length": 256}]
+    ):
+        trainer = trainer_of(tiny_mistral(), tmp_path / str(number), **settings)
+        losses.append(mean_token_loss(trainer, trainer.eval_dataset, torch.float32))
+    assert losses == pytest.approx([losses[0]] * 3, abs=1e-5)
+    assert losses[0] > 1
+
+
+def test_gradients_accumulated_over_eight_batches_are_those_of_one_of_eight(tmp_path: Path) -> None:
+    found = []
+    for batch, accumulated in ((8, 1), (1, 8)):
+        trainer = trainer_of(
+            tiny_mistral(),
+            tmp_path / str(batch),
+            batch_per_device=batch,
+            gradient_accumulation=accumulated,
+            steps=3,
+            save_steps=100,
+        )
+        # Four examples twice, of other lengths: a mean of means would weigh them otherwise.
+        datasets: Any = import_module("datasets")
+        trainer.train_dataset = datasets.concatenate_datasets([trainer.train_dataset] * 2)
+        before = weights(trainer)
+        with silence():
+            trainer.train()
+        found.append((before, weights(trainer)))
+    (start, one), (_, other) = found
+    moved = max(float((one[name] - start[name]).abs().max()) for name in one)
+    apart = max(float((one[name] - other[name]).abs().max()) for name in one)
+    assert moved > 1e-3
+    assert apart < 1e-6
+
+
+def weights(trainer: Any) -> dict[str, Any]:
+    parameters = trainer.model.named_parameters()
+    return {name: p.detach().clone() for name, p in parameters if p.requires_grad}
+
+
+def test_trained_layers_are_kept_in_32_bits_where_16_are_computed_in(tmp_path: Path) -> None:
+    placement = find_placement(MODEL.model_copy(update={"dtype": "bfloat16"}), LORA, training())
+    model = tiny_mistral()
+    model.network.to(placement.weights)
+    lora = LORA.model_copy(update={"modules_to_save": ("lm_head",)})
+    rows = token_rows(EXAMPLES, model, 512).rows
+    with silence():
+        trainer: Any = make_trainer(model, rows, [], (lora, training()), placement, tmp_path)
+    kinds = {
+        (p.requires_grad, str(p.dtype).removeprefix("torch.")) for p in trainer.model.parameters()
+    }
+    assert kinds == {(False, "bfloat16"), (True, "float32")}

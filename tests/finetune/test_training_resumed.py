@@ -1,0 +1,191 @@
+"""A training that is killed and resumed, and one of two processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.training.checkpoints import last_whole
+from casewright.finetune.training.log import LOG
+from casewright.finetune.training.train import TrainingResult, train
+from tests.finetune.training_worker import HANGS_AFTER, SETTINGS
+from tests.layout.sources import ROOT
+from tests.support.trained import LORA, MODEL, training, write_set
+
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
+WEIGHTS = "adapter_model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_set(tmp_path_factory.mktemp("data") / "set")
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
+    """A training that was not killed."""
+    return train(MODEL, LORA, SETTINGS, data, tmp_path_factory.mktemp("whole") / "out")
+
+
+@pytest.fixture(scope="module")
+def killed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a training whose process was killed in its fifth step of eight."""
+    output = tmp_path_factory.mktemp("killed") / "out"
+    module = "tests.finetune.training_worker"
+    command = [sys.executable, "-m", module, str(data), str(output), "hang"]
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        while process.poll() is None and not _has_reached(output / LOG, HANGS_AFTER):
+            time.sleep(0.02)
+        process.kill()
+    assert process.returncode == -9
+    return output
+
+
+def _has_reached(log: Path, step: int) -> bool:
+    return log.is_file() and f'"step": {step},' in log.read_text(encoding="utf-8")
+
+
+def log_of(output: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (output / LOG).read_text(encoding="utf-8").splitlines()]
+
+
+def copied(folder: Path, place: Path) -> Path:
+    return Path(shutil.copytree(folder, place / "out"))
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-7])
+
+
+def unsealed(checkpoint: Path) -> None:
+    (checkpoint / "casewright-checkpoint.json").unlink()
+
+
+def truncated(checkpoint: Path) -> None:
+    cut(checkpoint / "optimizer.pt")
+
+
+def other_weights(checkpoint: Path) -> None:
+    file = checkpoint / WEIGHTS
+    kept = bytearray(file.read_bytes())
+    kept[-1] ^= 1
+    file.write_bytes(bytes(kept))
+
+
+@pytest.mark.parametrize("damage", [unsealed, truncated, other_weights])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    damage: Callable[[Path], None], killed: Path, tmp_path: Path
+) -> None:
+    folder = copied(killed, tmp_path) / "checkpoints"
+    first, second = (folder / f"checkpoint-{step}" for step in (2, 4))
+    assert last_whole(folder) == (second, [])
+    damage(second)
+    assert last_whole(folder) == (first, [second])
+    unsealed(first)
+    assert last_whole(folder) == (None, [second, first])
+
+
+@pytest.mark.parametrize(("damage", "steps"), [(None, 4), (truncated, 2)], ids=["whole", "damaged"])
+def test_a_killed_training_resumes_to_the_same_bytes_as_one_that_was_not(
+    damage: Callable[[Path], None] | None,
+    steps: int,
+    killed: Path,
+    data: Path,
+    whole: TrainingResult,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    output = copied(killed, tmp_path)
+    assert not (output / WEIGHTS).exists()
+    if damage is not None:
+        damage(output / "checkpoints" / "checkpoint-4")
+    resumed = train(MODEL, LORA, SETTINGS, data, output, resume=True)
+    said = capfd.readouterr()
+    assert f"Resuming after step {steps}." in said.err
+    assert ("checkpoint-4 is damaged" in said.err) == (damage is not None)
+    assert said.out == ""
+    assert resumed.card["metrics"]["resumed_after_steps"] == steps
+    assert (output / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
+    assert log_of(output) == log_of(whole.folder)
+    for name in ("validation_loss_before", "validation_loss_after"):
+        assert resumed.card["metrics"][name] == whole.card["metrics"][name]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_checkpoints_are_not_gone_on_from_with_another_recipe(
+    resume: bool, killed: Path, data: Path
+) -> None:
+    other = SETTINGS.model_copy(update={"learning_rate": 0.5})
+    match = r"training\.learning_rate was 0\.003 and is 0\.5" if resume else "--resume"
+    with pytest.raises(InputError, match=match):
+        train(MODEL, LORA, other, data, killed, resume=resume)
+
+
+def test_checkpoints_are_not_gone_on_from_with_other_data(killed: Path, tmp_path: Path) -> None:
+    other = write_set(tmp_path / "set", train=20)
+    with pytest.raises(InputError, match="another training: data was"):
+        train(MODEL, LORA, SETTINGS, other, killed, resume=True)
+
+
+def test_a_training_without_checkpoints_begins_anew(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with pytest.raises(InputError, match=r"training\.max_length = \d+"):
+        train(MODEL, LORA, training(max_length=16), data, output)
+    assert (output / "base").is_dir()
+    done = train(MODEL, LORA, training(steps=1), data, output)
+    assert done.card["metrics"]["steps"] == 1
+
+
+def test_a_finished_training_is_not_trained_again(whole: TrainingResult, data: Path) -> None:
+    before = (whole.folder / WEIGHTS).stat().st_mtime_ns
+    again = train(MODEL, LORA, SETTINGS, data, whole.folder, resume=True)
+    assert again.card == whole.card
+    assert (whole.folder / WEIGHTS).stat().st_mtime_ns == before
+    with pytest.raises(InputError, match="not empty"):
+        train(MODEL, LORA, SETTINGS, data, whole.folder)
+    with pytest.raises(InputError, match="finished training with another recipe"):
+        train(MODEL, LORA, training(), data, whole.folder, resume=True)
+
+
+def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
+    data: Path, tmp_path: Path
+) -> None:
+    """Without dropout, which each process would draw for itself."""
+    lora = LORA.model_copy(update={"dropout": 0.0})
+    one = train(MODEL, lora, training(batch_per_device=4), data, tmp_path / "one")
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from casewright.finetune.training.train import train\n"
+        "from tests.support.trained import LORA, MODEL, training\n"
+        "lora = LORA.model_copy(update={'dropout': 0.0})\n"
+        "train(MODEL, lora, training(batch_per_device=2), *map(Path, sys.argv[1:]))\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}", encoding="utf-8")
+    launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    ran = subprocess.run(
+        [sys.executable, *launch, "--main_process_port", "0", script, data, tmp_path / "two"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    card = json.loads((tmp_path / "two" / "casewright.json").read_text(encoding="utf-8"))
+    assert (card["metrics"]["processes"], card["metrics"]["rows_per_step"]) == (2, 4)
+    from safetensors.numpy import load_file
+
+    first, second = (load_file(folder / WEIGHTS) for folder in (one.folder, tmp_path / "two"))
+    assert max(abs(first[name] - second[name]).max() for name in first) < 1e-6
+    wanted = one.card["metrics"]["validation_loss_after"]
+    assert card["metrics"]["validation_loss_after"] == pytest.approx(wanted, abs=1e-6)

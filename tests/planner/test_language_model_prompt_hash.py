@@ -1,0 +1,93 @@
+"""A model that was trained with another form of the prompt is not served."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.planner.language_model import load_language_model
+from casewright.planner.language_model.card import CARD
+from casewright.planner.prompt_hash import prompt_hash
+from tests.support.tiny_mistral import save_tiny
+
+OTHER = "0123456789abcdef"
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return save_tiny(tmp_path / "base")
+
+
+@pytest.fixture
+def adapter(base: Path, tmp_path: Path) -> Path:
+    transformers: Any = import_module("transformers")
+    peft: Any = import_module("peft")
+    network = transformers.AutoModelForCausalLM.from_pretrained(base)
+    config = peft.LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
+    folder = tmp_path / "adapter"
+    peft.get_peft_model(network, config).save_pretrained(folder)
+    file = folder / "adapter_config.json"
+    named = {"base_model_name_or_path": "./base"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | named))
+    base.rename(folder / "base")
+    return folder
+
+
+def write_card(folder: Path, **card: Any) -> None:
+    (folder / CARD).write_text(json.dumps(card), encoding="utf-8")
+
+
+def refusal(folder: Path, **settings: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        load_language_model(folder, **settings)
+    return str(caught.value)
+
+
+def test_a_model_of_another_prompt_is_refused_with_both_hashes_and_what_to_do(base: Path) -> None:
+    write_card(base, prompt_hash=OTHER, casewright="0.0.9")
+    told = refusal(base)
+    for part in (str(base), OTHER, prompt_hash(), "casewright finetune train", "Casewright 0.0.9"):
+        assert part in told
+
+
+def test_a_model_of_this_prompt_and_one_without_a_card_are_loaded(base: Path) -> None:
+    assert load_language_model(base).name == str(base)
+    write_card(base, prompt_hash=prompt_hash())
+    assert load_language_model(base).name == str(base)
+
+
+def test_the_adapters_card_counts_since_it_was_trained_last(adapter: Path) -> None:
+    write_card(adapter / "base", prompt_hash=OTHER)
+    assert OTHER in refusal(adapter)
+    write_card(adapter, prompt_hash=prompt_hash())
+    assert load_language_model(adapter).name == str(adapter)
+    write_card(adapter / "base", prompt_hash=prompt_hash())
+    write_card(adapter, prompt_hash=OTHER)
+    assert OTHER in refusal(adapter)
+    assert OTHER in refusal(adapter / "base", adapter=adapter)
+
+
+@pytest.mark.parametrize(
+    ("card", "word"),
+    [("{}", "prompt_hash"), ('{"prompt_hash": 7}', "prompt_hash"), ("[]", "object"), ("{", "read")],
+    ids=["no hash", "a number", "a list", "half"],
+)
+def test_a_card_that_cannot_be_read_is_an_error(base: Path, card: str, word: str) -> None:
+    (base / CARD).write_text(card, encoding="utf-8")
+    told = refusal(base)
+    assert word in told
+    assert str(base) in told
+
+
+def test_a_base_beside_the_adapter_comes_before_one_in_the_working_directory(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "base").mkdir(parents=True)
+    monkeypatch.chdir(elsewhere)
+    assert load_language_model(adapter).name == str(adapter)
