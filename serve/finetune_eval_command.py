@@ -107,9 +107,9 @@ def finetune_eval(
     questions = _questions(public, data, source, toolbox, cases, queries, domain)
     try:
         questions.check(names)
+        questions = questions.limited(limit, seed)
         if new_class is not None:
             questions = questions.without_class(new_class, names)
-        questions = questions.limited(limit, seed)
         evaluation = _evaluate(
             *(questions, names, model, new_class or "", seed), removal=removal, controls=controls
         )
@@ -182,12 +182,12 @@ def _evaluate(
     from casewright.stores import default_encoder
     from casewright.stores.progress import note
 
-    for line in questions.notes:
-        note(line)
     encoder = UncachedQuestions(default_encoder())
     groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
     with plan_store(questions.known, encoder) as store:
         made = make_planners(names, questions, store, encoder, model, removal=removal)
+        for line in questions.notes:
+            note(line)
         planners, asked = dict(made.planners), dict(made.removal)
         if controls:
             shuffled = ShuffledPlans(questions.items, seed)

@@ -1,6 +1,6 @@
 """How good plans are, measured as REAPER measures, for any planners side by side."""
 
-from casewright.finetune.evaluation.evaluate import Evaluation, evaluate
+from casewright.finetune.evaluation.evaluate import Evaluation, check_class, evaluate
 from casewright.finetune.evaluation.figures import FIGURES, Figure
 from casewright.finetune.evaluation.isomorphism import same_graph
 from casewright.finetune.evaluation.item import EvaluationItem, items_of
@@ -29,6 +29,7 @@ __all__ = [
     "Table",
     "Verdict",
     "as_row",
+    "check_class",
     "evaluate",
     "items_of",
     "judge",

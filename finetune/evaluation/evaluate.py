@@ -157,6 +157,16 @@ def _check(
         raise InputError(f"removal names {unknown}, which are not among the planners.")
     if groups and len(groups) != len(items):
         raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
+    if new_class:
+        check_class(items, new_class)
+
+
+def check_class(items: Sequence[EvaluationItem], name: str) -> None:
+    """Check that a class is some item's.
+
+    Raises:
+        InputError: It is none's; names those that there are.
+    """
     labels = sorted({item.query.label for item in items})
-    if new_class and new_class not in labels:
-        raise InputError(f"No query is of the class {new_class!r}. Classes are {labels}.")
+    if name not in labels:
+        raise InputError(f"No query is of the class {name!r}. Classes are {labels}.")

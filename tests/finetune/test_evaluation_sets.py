@@ -176,7 +176,7 @@ ITEMS = [
     {"item_id": "11", "product_id": "7", "name": "Lamp", "price": 9.5, "options": {"hue": "red"}},
     {"item_id": "12", "product_id": "8", "name": "Desk", "price": 80.0, "options": {}},
 ]
-SHOP = {
+SHOP: dict[str, Any] = {
     "users": {
         "ann_low_1": {
             "user_id": "ann_low_1",
