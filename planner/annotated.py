@@ -121,9 +121,10 @@ def read_annotated(path: Path) -> list[AnnotatedQuery]:
         InputError: The file cannot be read, or a line is no annotated query; names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
+        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        raise InputError(f"{path} cannot be read: {reason}.") from error
     return list(_read_lines(lines, path))
 
 

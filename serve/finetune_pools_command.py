@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from casewright.errors import InputError
+from casewright.serve.finetune_query_commands import fail, shown
 from casewright.serve.options import AsJson
 
 
@@ -25,17 +26,20 @@ def finetune_pools(
     seconds: Annotated[float, typer.Option(min=0.1, help="Deadline of one tool's call.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a chat model for other names and descriptions of your tools, which TEvo draws from."""
+    """Ask a chat model for other names and descriptions of your tools, which TEvo draws from.
+
+    Run again, it goes on where it stopped, and asks once more for tools that got no pool.
+    """
     from casewright.finetune.examples.pool_maker import PoolMaker
+    from casewright.finetune.queries.query_files import check_output
     from casewright.planner import chat_model
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.output import print_json
     from casewright.stores.progress import progress_bar
     from casewright.tools import toolbox_from_file
 
-    if output.is_dir():
-        raise InputError(f"--output {output} is a folder. Give the name of a file in it.")
+    check_output(output, toolbox)
     tools = toolbox_from_file(toolbox)
-    with progress_bar("Asking for pools", len(tools)) as advance:
+    with progress_bar("Asking for pools", len(tools), show=shown(True)) as advance:
         maker = PoolMaker(chat_model(model), seconds=seconds, tell=lambda tool: advance(1))
         made = maker.make(tools, output)
     rows = [
@@ -49,8 +53,19 @@ def finetune_pools(
     ]
     if as_json:
         print_json({"file": str(output), "tools": rows, "failed": made.failed})
-        return
+    else:
+        _print_pools(rows, made.failed, str(output))
+    if made.failed:
+        fail(
+            f"{len(made.failed)} of {len(tools)} tools have no pool. Run the command again to ask "
+            "for them once more."
+        )
+
+
+def _print_pools(rows: Sequence[Mapping[str, Any]], failed: Mapping[str, str], title: str) -> None:
+    from casewright.serve.output import print_table
+
     columns = ["tool", "names", "descriptions", "dropped"]
-    print_table(columns, [[row[column] for column in columns] for row in rows], str(output))
-    for name, why in made.failed.items():
-        typer.echo(f"No pool for {name}: {why} Run the command again to ask for it once more.")
+    print_table(columns, [[row[column] for column in columns] for row in rows], title)
+    for name, why in failed.items():
+        typer.echo(f"No pool for {name}: {why}")

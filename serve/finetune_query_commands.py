@@ -175,7 +175,7 @@ def annotate(
         planner = None
         if chat is not None:
             planner = ChatPlanner(chat, plan_cases=own.plan_cases(), seconds=seconds)
-        with progress_bar("Annotating", len(lines), show=_shown(planner is not None)) as advance:
+        with progress_bar("Annotating", len(lines), show=shown(planner is not None)) as advance:
             labels = {query.label for query in own.queries}
             report = annotated(lines, kept, own.toolbox, labels, planner=planner, advance=advance)
     if report.rest:
@@ -195,9 +195,9 @@ def annotate(
     else:
         _print_annotated(told, report.problems)
     if report.stopped:
-        _fail(f"The model was asked no more. {report.stopped}")
+        fail(f"The model was asked no more. {report.stopped}")
     if report.wrong:
-        _fail(
+        fail(
             f"{report.wrong} of {len(lines)} lines are wrong. Correct them in {place} and give "
             "that as --input."
         )
@@ -244,7 +244,7 @@ def write_queries(
     with own_tools(domain, toolbox, queries) as own:
         writer = QueryWriter(chat, own.toolbox, own.queries, own.encoder, settings, apart=own.apart)
         note(f"Asking {model} for queries of {len(writer.wanted)} kinds of plans …")
-        with progress_bar("Writing", len(writer.wanted), show=_shown(True)) as advance:
+        with progress_bar("Writing", len(writer.wanted), show=shown(True)) as advance:
             report = writer.write(kept.append, kept.records, advance)
     told = {
         "file": str(output),
@@ -270,7 +270,7 @@ def write_queries(
             dropped = [[why.value, count] for why, count in report.dropped.most_common()]
             print_table(["not taken", "count"], dropped)
     if report.stopped:
-        _fail(f"The model was asked no more. {report.stopped}")
+        fail(f"The model was asked no more. {report.stopped}")
 
 
 def _domain_records(domain: str) -> list[dict[str, Any]]:
@@ -288,7 +288,7 @@ def _chat_model(name: str) -> Any:
     return chat_model(name)
 
 
-def _shown(slow: bool) -> bool | None:
+def shown(slow: bool) -> bool | None:
     """Say whether a bar is shown: on a terminal, also for few items where each takes long."""
     import sys
 
@@ -306,7 +306,7 @@ def _print_annotated(told: dict[str, Any], problems: Sequence[Any]) -> None:
     print_table(["figure", "value"], [[n, v] for n, v in told.items() if v is not None])
 
 
-def _fail(message: str) -> None:
+def fail(message: str) -> None:
     """End with a user's error; with --json its object would stand beside the result."""
     typer.echo(f"error: {message}", err=True)
     raise typer.Exit(2)

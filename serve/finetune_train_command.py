@@ -56,15 +56,20 @@ def finetune_train(
     from casewright.serve.output import print_json, print_table
 
     told = Recipe.read(find_recipe(recipe))
-    result = train(
-        told.model if base is None else told.model.based_on(base),
-        told.lora,
-        told.training,
-        data,
-        target,
-        resume=resume,
-        merge=merge,
-    )
+    try:
+        result = train(
+            told.model if base is None else told.model.based_on(base),
+            told.lora,
+            told.training,
+            data,
+            target,
+            resume=resume,
+            merge=merge,
+        )
+    except KeyboardInterrupt:
+        if not rank():
+            typer.echo("Stopped. The same command with --resume goes on.", err=True)
+        raise
     if rank():
         return
     merged = {} if result.merged is None else {"merged": str(result.merged)}

@@ -66,9 +66,15 @@ def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
 
 def _records(path: Path) -> Sequence[Any]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+        told = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        json.dumps(told, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{path} holds half of a surrogate pair. Write whole characters."
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}. Give a JSON file of tools.") from error
+        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        raise InputError(f"{path} cannot be read: {reason}. Give a JSON file of tools.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON of tools: {error}") from error
     records = told.get("tools") if isinstance(told, dict) else told

@@ -18,8 +18,8 @@ from casewright.finetune.examples.tool_pools import (
     name_problem,
     read_pools,
 )
+from casewright.finetune.queries.no_answer import no_answer
 from casewright.planner.chat_call import ask
-from casewright.planner.chat_failure import failure
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ class PoolMaker:
             text = str(said.text)
         except Exception as error:
             raise InputError(
-                f"No pool for the tool {tool.name}: {failure(self._model, error)} Mend it and ask "
-                f"again: tools that {path} has are not asked for twice."
+                f"No pool for the tool {tool.name}: {no_answer(self._model, error, self._seconds)} "
+                f"Mend it and ask again: tools that {path} has are not asked for twice."
             ) from error
         try:
             # Models put words and fences around what they were asked for.
@@ -240,9 +240,12 @@ def _form(tool: ToolSpec) -> dict[str, Any]:
 def _write(pools: Mapping[str, ToolPool], path: Path) -> None:
     """Write the file whole, or leave it as it was."""
     plain = {tool: pool.model_dump(mode="json") for tool, pool in pools.items()}
-    beside = path.with_name(path.name + ".part")
+    # A name of its own: another run may be writing the same pools.
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         beside.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
         os.replace(beside, path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error}. Name another file.") from error
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}. Name another file."
+        ) from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from casewright.errors import InputError, PlanError
 from casewright.finetune.examples.shots import plain
 from casewright.planner import AnnotatedQuery
+from casewright.stores.case import check_text
 from casewright.tools import Toolbox
 
 
@@ -38,8 +39,8 @@ def query_pool(
             in any case.
 
     Raises:
-        InputError: Two queries have one id, a gold plan is not valid for its request, or nothing is
-            left; names the query.
+        InputError: Two queries have one id, an id or class is no Unicode, a gold plan is not valid
+            for its request, or nothing is left; names the query.
     """
     forbidden = {plain(question) for question in measuring}
     named = [_named(query, number) for number, query in enumerate(queries, 1)]
@@ -49,6 +50,10 @@ def query_pool(
         if str(query.record.id) in seen:
             raise InputError(f"Two queries have the id {query.record.id!r}. Give each its own.")
         seen.add(str(query.record.id))
+        try:
+            check_text(f"{query.record.id} {query.label}")
+        except InputError as error:
+            raise InputError(f"Id or class of query {query.record.id!r}: {error}") from error
         try:
             query.record.request(toolbox).validate(query.plan)
         except (InputError, PlanError) as error:

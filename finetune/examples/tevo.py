@@ -16,7 +16,7 @@ from pydantic import Field
 
 from casewright.errors import PlanError
 from casewright.finetune.examples.renaming import RenameShares, Renaming, draw_renaming
-from casewright.finetune.examples.shots import Neighbours, plain
+from casewright.finetune.examples.shots import NEAREST, Neighbours, plain
 from casewright.finetune.examples.tool_pools import ToolPool, named_tools
 from casewright.finetune.recipe.section import Section
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
@@ -51,7 +51,7 @@ class TevoSettings(Section):
     examples: float = Field(default=0.5, ge=0, le=1)
     no_example: float = Field(default=0.1, ge=0, le=1)
     distractors: int = Field(default=0, ge=0)
-    shots: int = Field(default=4, ge=0)
+    shots: int = Field(default=4, ge=0, le=NEAREST)
     random_shots: float = Field(default=0.25, ge=0, le=1)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from casewright.errors import InputError
+from casewright.stores.case import check_text
 from casewright.tools import NO_EVIDENCE, Toolbox
 from casewright.tools.alias import NAME
 
@@ -63,8 +64,8 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 
     Raises:
         InputError: The file cannot be read or has another form; a name is no identifier, could be
-            two tools' at once, or is unknown to the toolbox; a description is empty or names a
-            tool. Says where, and what to do.
+            two tools' at once, or is unknown to the toolbox; a description is empty, no Unicode,
+            or names a tool. Says where, and what to do.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -103,6 +104,10 @@ def description_problem(text: str, tools: Iterable[str]) -> str:
     """
     if not text.strip() or "\n" in text:
         return f"The description {text!r:.60} is empty or has several lines. Write one line."
+    try:
+        check_text(text)
+    except InputError as error:
+        return str(error)
     if named := next(named_tools(text, tools), None):
         return (
             f"The description {text!r:.60} names the tool {named}, which may be renamed or absent. "

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -15,6 +15,7 @@ from typing import Any
 from casewright.errors import InputError
 from casewright.finetune.examples.example import TrainingExample
 from casewright.planner.prompt_hash import prompt_hash
+from casewright.stores.case import check_text
 
 FORMAT = 1
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
@@ -155,7 +156,11 @@ def manifest_hash(manifest: Mapping[str, Any]) -> str:
 
 
 def file_entry(examples: Iterable[TrainingExample]) -> dict[str, Any]:
-    """Return what a manifest says of the file of these examples: its rows and its SHA-256."""
+    """Return what a manifest says of the file of these examples: its rows and its SHA-256.
+
+    Raises:
+        InputError: An example has text that no file can hold; names the example.
+    """
     digest, rows = hashlib.sha256(), 0
     for line in _lines(examples):
         digest.update(line.encode())
@@ -163,8 +168,15 @@ def file_entry(examples: Iterable[TrainingExample]) -> dict[str, Any]:
     return {"rows": rows, "sha256": digest.hexdigest()}
 
 
-def _lines(examples: Iterable[TrainingExample]) -> Iterable[str]:
-    return (json.dumps(example.to_row(), ensure_ascii=False) + "\n" for example in examples)
+def _lines(examples: Iterable[TrainingExample]) -> Iterator[str]:
+    for example in examples:
+        line = json.dumps(example.to_row(), ensure_ascii=False)
+        try:
+            check_text(line)
+        except InputError as error:
+            # A tool's description, for one, which is in the prompts of many.
+            raise InputError(f"Example {example.id!a}, from {example.source!a}: {error}") from error
+        yield line + "\n"
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

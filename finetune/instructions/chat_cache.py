@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from casewright.errors import InputError
+from casewright.finetune.queries.query_files import drop_torn_line, json_line, read_text
 
 
 class ChatCache:
@@ -40,19 +41,12 @@ class ChatCache:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(outcome, ensure_ascii=False) + "\n")
+                file.write(json_line(outcome))
         except OSError as error:
-            raise InputError(f"{self._file} cannot be written: {error}.") from error
+            raise InputError(f"{self._file} cannot be written: {error.strerror}.") from error
 
     def _read(self, file: Path) -> None:
-        try:
-            text = file.read_text(encoding="utf-8")
-            whole = text[: text.rfind("\n") + 1]
-            if whole != text:
-                # A run that was killed in the middle of a line: what follows must not continue it.
-                file.write_text(whole, encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{file} cannot be read: {error}.") from error
+        whole, _, torn = read_text(file).rpartition("\n")
         for number, line in enumerate(whole.split("\n"), 1):
             if not line.strip():
                 continue
@@ -68,3 +62,6 @@ class ChatCache:
                     "earlier run, or a name where there is none yet."
                 )
             self._known[outcome["key"]] = outcome
+        if torn:
+            # What follows must not continue it.
+            drop_torn_line(file)

@@ -21,8 +21,8 @@ from casewright.finetune.instructions.chat_prompts import (
 from casewright.finetune.instructions.constraint import holds, read_constraint
 from casewright.finetune.instructions.elimination import eliminated
 from casewright.finetune.instructions.instruction import Instruction
+from casewright.finetune.queries.no_answer import no_answer
 from casewright.planner.chat_call import ask
-from casewright.planner.chat_failure import failure
 from casewright.planner.chat_planner import model_name
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class ChatEvolver:
                 failures += 1
                 result.refused["the model failed"] += 1
                 if failures == _MOST_FAILURES:
-                    result.stopped = cleaned(failure(self._model, error))
+                    result.stopped = cleaned(no_answer(self._model, error, self._call_seconds))
                     break
                 continue
             self._take(instruction, outcome, result)
@@ -146,6 +146,17 @@ class ChatEvolver:
         if why := eliminated(instruction.prompt, evolved, answer or "answer"):
             result.refused[why] += 1
             return
+        made = replace(
+            instruction,
+            id=f"{instruction.id}~chat:{outcome['operation']}",
+            prompt=evolved,
+            answer=answer,
+            original=instruction.prompt,
+            labels=(),
+        )
+        if not made.readable:
+            result.refused["control characters, or no Unicode"] += 1
+            return
         constraint = read_constraint(outcome["constraint"])
         if constraint is not None and constraint.kind not in CHAT_KINDS:
             constraint = None
@@ -156,16 +167,8 @@ class ChatEvolver:
         elif constraint is not None and not holds(constraint, evolved, answer):
             result.refused[f"the answer breaks its constraint: {constraint.kind}"] += 1
         else:
-            made = replace(
-                instruction,
-                id=f"{instruction.id}~chat:{outcome['operation']}",
-                prompt=evolved,
-                answer=answer,
-                constraints=(constraint,) if constraint else (),
-                original=instruction.prompt,
-                labels=(),
-            )
-            result.evolved.append(made)
+            kept = (constraint,) if constraint else ()
+            result.evolved.append(replace(made, constraints=kept))
 
     def _ask(self, text: str, budget: _Budget) -> str:
         from langchain_core.messages import HumanMessage

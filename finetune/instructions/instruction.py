@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.instructions.constraint import Constraint, holds
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, Prompt, render_prompt
 from casewright.planner.request import Turn
+from casewright.planner.spans import normalized
 from casewright.tools import Toolbox
 
 #: The tasks' names in training sets.
 TASK, EVOLVED_TASK, TOOLS_TASK = "instruction", "instruction:evolved", "instruction:tools"
+#: Control characters but for white space, and halves of surrogate pairs.
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,18 @@ class Instruction:
         """The length of prompt and answer together."""
         return len(self.prompt) + len(self.answer)
 
+    @property
+    def readable(self) -> bool:
+        """Whether prompt and answer are texts: Unicode without control characters."""
+        return not (_NO_TEXT.search(self.prompt) or _NO_TEXT.search(self.answer))
+
     def satisfied(self) -> bool:
         """Say whether the answer keeps every constraint."""
         return all(holds(one, self.original, self.answer) for one in self.constraints)
 
     def key(self) -> str:
         """Return the prompt in one case with single spaces: what duplicates share."""
-        return " ".join(self.prompt.split()).casefold()
+        return normalized(self.prompt)
 
     def to_example(self) -> TrainingExample:
         """Return it as a training example; a plan's prompt keeps the seam that a planner's has."""

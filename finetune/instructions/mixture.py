@@ -67,6 +67,7 @@ def instructions(
         raise InputError(
             f"The sources of instructions hold {len(pool):,} that can be used; {count - wanted:,} "
             "are asked for beside the evolved ones. Ask for a smaller share, or add sources."
+            + "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
         )
     plain = equal_shares(pool, settings.length_bins, count - wanted, rng)
     taken = {one.id for one in plain}
@@ -80,7 +81,7 @@ def instructions(
 def read_sources(
     settings: InstructionSettings, rng: random.Random, refused: Counter[str]
 ) -> list[Instruction]:
-    """Return what the sources hold: not too long, each prompt once, limits kept.
+    """Return what the sources hold: texts, not too long, each prompt once, limits kept.
 
     Raises:
         InputError: A source cannot be read.
@@ -92,6 +93,8 @@ def read_sources(
         for one in read_source(source, _counting(refused, source.reader)):
             if one.characters > settings.max_characters:
                 refused[f"{source.reader}: longer than max_characters"] += 1
+            elif not one.readable:
+                refused[f"{source.reader}: control characters, or no Unicode"] += 1
             elif (key := one.key()) in seen:
                 refused[f"{source.reader}: a prompt that was there before"] += 1
             else:

@@ -95,7 +95,7 @@ OBSERVE_RULES = (
             "Use at most {n_words}.",
             "Your answer may not be longer than {n_words}.",
             "Answer in no more than {n_words}.",
-            "Keep to {n_words} or fewer.",
+            "Keep to {n_words} at most.",
         ),
     ),
     Rule(

@@ -146,7 +146,8 @@ WRAP_RULES = (
         (
             "First repeat the request word for word, without the sentences on the form of the "
             "answer such as this one; then answer.",
-            "Before you answer, write the request once more, unchanged and without this sentence.",
+            "Before you answer, write the request once more, unchanged but for this and any other "
+            "sentence on the form of the answer, which you leave out.",
         ),
     ),
     Rule(

@@ -14,6 +14,7 @@ from typing import Any
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation import MULTI_STEP, plan_class
 from casewright.planner import AnnotatedQuery, PlanRequest, QueryRecord
+from casewright.stores.case import check_text
 from casewright.tools import Toolbox
 
 
@@ -60,9 +61,10 @@ def checked_record(
 
     Raises:
         PlanError: The plan is none, or cannot be run for its request.
-        InputError: The record has another form, or its class is not known.
+        InputError: The record has another form, its id is no Unicode, or its class is not known.
     """
     request = request_of(record, toolbox)
+    check_text(str(record.get("id")))
     if not isinstance(plan := record.get("plan"), str):
         raise InputError(f"The plan is {type(plan).__name__}, not text. Write it as one text.")
     read = AnnotatedQuery.read(_with_class(record))

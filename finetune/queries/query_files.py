@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -93,10 +94,13 @@ def check_output(target: Path, *inputs: Path | None) -> None:
     """Refuse a file that cannot be written, or that a command reads, before what takes long.
 
     Raises:
-        InputError: It is a folder, in none that exists, or one of the inputs.
+        InputError: It is a folder, in none that exists or may be written to, or one of the inputs.
     """
-    if target.is_dir() or not target.absolute().parent.is_dir():
+    folder = target.absolute().parent
+    if target.is_dir() or not folder.is_dir():
         raise InputError(f"{target} cannot be written. Give a file in a folder that exists.")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise InputError(f"{target} cannot be written. Give a file that you may write to.")
     for source in inputs:
         if source is not None and target.exists() and source.exists() and target.samefile(source):
             raise InputError(f"{target} is read by this command. Choose another file to write.")
@@ -111,6 +115,19 @@ def json_line(record: Mapping[str, Any]) -> str:
         # Half a surrogate pair can be written by its number alone.
         line = json.dumps(record)
     return line + "\n"
+
+
+def drop_torn_line(path: Path) -> None:
+    """Take off a last line without its end, as a killed run leaves one; the others stay untouched.
+
+    Raises:
+        InputError: The file cannot be read or written.
+    """
+    try:
+        with path.open("r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def write_new(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from casewright.errors import PlanError
 from casewright.finetune.folds import SAME_GROUP
+from casewright.finetune.queries.no_answer import no_answer
 from casewright.finetune.queries.seen_questions import SeenQuestions
 from casewright.finetune.queries.wanted_shapes import Wanted, wanted_shapes
 from casewright.finetune.queries.written_queries import (
@@ -24,7 +25,6 @@ from casewright.finetune.queries.written_queries import (
 from casewright.finetune.recipe.section import Section
 from casewright.planner import AnnotatedQuery, Plan, parse_plan
 from casewright.planner.chat_call import ask
-from casewright.planner.chat_failure import failure, place
 from casewright.planner.chat_planner import model_name
 from casewright.planner.prompt import render_head
 from casewright.planner.spans import normalized
@@ -150,7 +150,7 @@ class QueryWriter:
                     answer = self._ask(wanted, min(missing, self._settings.per_request), there)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     report.failed += 1
-                    report.failure = self._failure(error)
+                    report.failure = no_answer(self._model, error, self._settings.seconds)
                     failures += 1
                     if failures == FAILURES:
                         report.stopped = f"It failed {FAILURES} times in a row. {report.failure}"
@@ -189,13 +189,6 @@ class QueryWriter:
         seen.take(record["query"])
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
-
-    def _failure(self, error: Exception) -> str:
-        if isinstance(error, TimeoutError):
-            return (
-                f"The model{place(self._model)} gave no answer within {self._settings.seconds:g} s."
-            )
-        return failure(self._model, error)
 
 
 def _plan_of(record: Mapping[str, Any]) -> Plan | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.finetune.queries.query_files import json_line, read_text
+from casewright.finetune.queries.query_files import drop_torn_line, json_line, read_text
 
 
 class ResumedLines:
@@ -28,7 +28,7 @@ class ResumedLines:
     def __init__(self, path: Path) -> None:
         self.path = path
         text = read_text(path) if path.exists() else ""
-        whole, end, torn = text.rpartition("\n")
+        whole, _, torn = text.rpartition("\n")
         self.records = [
             self._record(line, number)
             for number, line in enumerate(whole.split("\n"), 1)
@@ -37,18 +37,32 @@ class ResumedLines:
         if torn.strip():
             decoded = _decoded(torn)
             if decoded is None and torn.startswith("{"):
-                self._write(whole + end, "w")
-                return
-            self.records.append(self._record(torn, text.count("\n") + 1))
-            self._write("\n", "a")
+                drop_torn_line(path)
+            else:
+                self.records.append(self._record(torn, text.count("\n") + 1))
+                self._write("\n")
+        self._bytes = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one record."""
-        self._write(json_line(record), "a")
+        """Write one record.
 
-    def _write(self, text: str, mode: str) -> None:
+        Raises:
+            InputError: The file cannot be written, or somebody else has written to it meanwhile.
+        """
+        if self._size() != self._bytes:
+            raise InputError(
+                f"{self.path} was changed while this command ran, perhaps by another run of it. "
+                "Let that end, then run this one again: it goes on with what is there."
+            )
+        self._write(json_line(record))
+        self._bytes = self._size()
+
+    def _size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def _write(self, text: str) -> None:
         try:
-            with self.path.open(mode, encoding="utf-8", newline="\n") as file:
+            with self.path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except OSError as error:
             raise InputError(f"{self.path} cannot be written: {error.strerror}.") from error

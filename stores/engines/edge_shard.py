@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, cleaned
 from casewright.stores.engines.engine import Point
-from casewright.stores.engines.folder import damaged, in_use, write_whole
+from casewright.stores.engines.folder import damaged, in_use
+from casewright.stores.whole_file import write_whole
 
 if TYPE_CHECKING:
     from qdrant_edge import EdgeShard

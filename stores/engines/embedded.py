@@ -10,8 +10,9 @@ from casewright.errors import DependencyError, InputError
 from casewright.stores.engines.edge_engine import EdgeEngine
 from casewright.stores.engines.edge_shard import SHARDS
 from casewright.stores.engines.engine import Engine
-from casewright.stores.engines.folder import damaged, hold_folder, open_client, usable, write_whole
+from casewright.stores.engines.folder import damaged, hold_folder, open_client, usable
 from casewright.stores.engines.qdrant_engine import QdrantEngine
+from casewright.stores.whole_file import write_whole
 
 #: At the top of a folder: the name of the engine that wrote it.
 RECORD = "engine.json"

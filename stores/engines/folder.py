@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -69,16 +68,6 @@ def usable(folder: Path) -> Iterator[None]:
             f"The store's folder {folder} cannot be used: {error.strerror or error}. "
             "Choose a folder that you may write to."
         ) from error
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file so that it holds all of the text or is as it was, whatever happens."""
-    new = file.with_name(f"{file.name}.new")
-    with new.open("w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
-    new.replace(file)
 
 
 def in_use(folder: Path) -> StoreLockedError:

@@ -105,6 +105,16 @@ def test_records_are_gone_on_with(tmp_path: Path) -> None:
     assert [r["query"] for r in ResumedLines(file).records] == ["a", "b"]
 
 
+def test_two_runs_that_add_to_one_file_do_not_both_go_on(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    first, second = ResumedLines(file), ResumedLines(file)
+    first.append({"query": "a"})
+    with pytest.raises(InputError, match="perhaps by another run"):
+        second.append({"query": "a"})
+    first.append({"query": "b"})
+    assert len(ResumedLines(file).records) == 2
+
+
 @pytest.mark.parametrize(
     ("tail", "kept"),
     [('{"query": "b"', ["a"]), ('{"query": "b"}', ["a", "b"]), ("{", ["a"])],

@@ -107,6 +107,17 @@ def test_unchecked_constraint_is_kept_on_request_and_a_broken_one_never() -> Non
     assert not ChatEvolver(broken, keep_unchecked=True).evolve(asked(1), 1).evolved
 
 
+def test_an_answer_that_no_file_can_hold_is_left_out_and_not_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    cache = tmp_path / "chat.jsonl"
+    for calls in (2, 0):
+        chat = model(HARDER, "An oak, \ud800.")
+        result = ChatEvolver(chat, cache=cache).evolve(asked(1), 1)
+        assert (result.evolved, len(chat.heard)) == ([], calls)
+        assert result.refused == {"control characters, or no Unicode": 1}
+
+
 def test_second_run_asks_only_for_what_the_first_did_not_do(tmp_path: Path) -> None:
     cache = tmp_path / "new" / "chat.jsonl"
     first = ChatEvolver(model(HARDER), cache=cache, calls=5).evolve(asked(6), 6)

@@ -197,7 +197,7 @@ FUNCTIONS = [
 
 
 def test_bfcl_takes_the_first_allowed_value_and_leaves_out_an_empty_one(tmp_path: Path) -> None:
-    gold = [
+    gold: list[dict[str, dict[str, list[Any]]]] = [
         {"bed.find": {"name": ["onions", "onion"], "rows": ["", 3], "wet": [True]}},
         {"bed.rate": {"bed": ["good"], "note": [""]}},
     ]
@@ -206,6 +206,16 @@ def test_bfcl_takes_the_first_allowed_value_and_leaves_out_an_empty_one(tmp_path
     assert one.answer == (
         's1 = bed_x2e_find(name="onions", wet=true)\ns2 = bed_x2e_rate(bed="good")'
     )
+
+
+def test_bfcl_writes_of_what_may_be_left_out_only_what_the_question_says(tmp_path: Path) -> None:
+    gold = [
+        {"bed.find": {"name": ["onions"], "rows": [2, "", 3]}},
+        {"bed.rate": {"bed": ["good"], "note": ["ripe", ""]}},
+    ]
+    leaderboard(tmp_path, "multiple", [("Are the onions in 3 rows good?", FUNCTIONS, gold)])
+    (one,), _ = read("bfcl", tmp_path)
+    assert one.answer == ('s1 = bed_x2e_find(name="onions", rows=3)\ns2 = bed_x2e_rate(bed="good")')
 
 
 def test_bfcl_without_a_function_that_fits_looks_nothing_up(tmp_path: Path) -> None:
@@ -312,7 +322,7 @@ def test_published_sets_have_their_numbers_of_instructions() -> None:
         "toolformer": 2396,
         "glaive": 401,
         "toolalpaca": 168,
-        "bfcl": 738,
+        "bfcl": 739,
     }
     for one in (one for instructions in found.values() for one in instructions if one.planned):
         assert one.planned is not None

@@ -251,3 +251,8 @@ def test_all_instructions_of_the_published_sets_keep_what_every_rule_adds() -> N
                     assert evolved.satisfied(), (rule.name, one.id)
                     used[rule.name] += 1
     assert set(used) == {rule.name for rule in every}
+
+
+def test_a_request_that_is_to_be_repeated_says_that_other_constraints_are_left_out() -> None:
+    (rule,) = (rule for rule in RULES if rule.name == "repeats_request")
+    assert all("on the form of the answer" in wording for wording in rule.wordings)

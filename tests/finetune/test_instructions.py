@@ -73,11 +73,13 @@ def test_plans_stand_beside_texts(tmp_path: Path) -> None:
     assert all(one.prompt.head for one in found if one.task == "instruction:tools")
 
 
-def test_duplicates_and_long_ones_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_path: Path) -> None:
     tasks = [
         seed_task("Name a tree.", "An oak."),
         seed_task("name  a TREE.", "An elm."),
         seed_task("Say it.", "long " * 300),
+        seed_task("Name a sign.", "An escape, \x1b."),
+        seed_task("Ring \0.", "The bell."),
     ]
     file = write_lines(tmp_path / "x.jsonl", tasks)
     refused: Counter[str] = Counter()
@@ -87,6 +89,7 @@ def test_duplicates_and_long_ones_are_left_out_and_counted(tmp_path: Path) -> No
     assert refused == {
         "self_instruct: a prompt that was there before": 1,
         "self_instruct: longer than max_characters": 1,
+        "self_instruct: control characters, or no Unicode": 2,
     }
 
 

@@ -127,6 +127,7 @@ WRONG = [
     (SHOP + "[dat]\nx = 1", "dat: There is no such field. Did you mean data?"),
     ("data = 5", "data: 5 is not possible. Write a table."),
     (SHOP + "[data.tevo]\nshots = -1", "data.tevo.shots: -1 is not possible. Write a number"),
+    (SHOP + "[data.tevo]\nshots = 65", "data.tevo.shots: 65 is not possible. Write a number"),
     (SHOP + '[data.sampling]\nmethod = "dsq"', 'data.sampling.method: "dsq" is not possible.'),
     (SHOP + '[data.ttg]\ntasks = ["order"]', 'data.ttg.tasks.0: "order" is not possible. W'),
     (SHOP + "[data.instructions]\nshare = 1.0", "data.instructions.share: 1.0 is not possible"),

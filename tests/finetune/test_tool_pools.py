@@ -53,6 +53,7 @@ def test_pools_are_read_by_tool(tmp_path: Path) -> None:
         ({"results": {"title": ["a-b"]}}, "find.results.title: 'a-b' is no identifier"),
         ({"descriptions": [" "]}, "find.descriptions: The description ' ' is empty"),
         ({"descriptions": ["two\nlines"]}, "several lines"),
+        ({"descriptions": ["\ud800"]}, "find.descriptions: A text cannot be written as UTF-8"),
         ({"parameters": {"query": {"descriptions": [""]}}}, "find.parameters.query.descriptions"),
         ({"title": "x"}, "find.title: Extra inputs are not permitted"),
         ({"names": "look_for"}, "find.names"),

@@ -1,4 +1,4 @@
-"""The commands that sample, annotate and write queries."""
+"""The commands that sample, annotate and write queries, and the one that makes pools of words."""
 
 from __future__ import annotations
 
@@ -207,3 +207,25 @@ def test_new_queries_are_written_for_own_tools(own: Path, folder: Path, server: 
     assert done.returncode == 0, done.stderr
     assert "plan of another kind" in done.stdout
     assert len(read_annotated(folder / "new.jsonl")) == 1
+
+
+def test_pools_are_made_for_own_tools_and_those_that_failed_are_told_and_asked_for_again(
+    own: Path, folder: Path, server: ChatServer
+) -> None:
+    given = ("--toolbox", folder / "tools.json", "--model", "openai:m")
+    output = ("--output", folder / "pools.json")
+    usable = json.dumps({"names": [], "descriptions": ["Says it.", "Half a \ud800."]})
+    answers = iter([usable, "I cannot.", usable])
+    server.answer = lambda heard: heard.say(next(answers))
+    done = run(own, "finetune", "pools", *given, *output, "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert "1 of 3 tools have no pool" in done.stderr
+    assert [row["dropped"] for row in told["tools"]] == [1, 1]
+    assert list(told["failed"]) == ["room_facts"]
+    server.answer = lambda heard: heard.say(usable)
+    assert result(run(own, "finetune", "pools", *given, *output, "--json"))["failed"] == {}
+    assert len(server.heard) == 4
+    nowhere = ("--output", folder / "none" / "pools.json")
+    assert "folder that exists" in one_line_error(run(own, "finetune", "pools", *given, *nowhere))
+    assert len(server.heard) == 4

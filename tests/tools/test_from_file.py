@@ -148,8 +148,12 @@ def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
         ('[{"name": "a", "parameters": {"b": "", "b": ""}}]', "the name b twice"),
         ('[{"name": "no_evidence", "parameters": {"b": ""}}]', "Leave its parameters out"),
         ("[" * 100_000, "no JSON"),
+        (r'[{"name": "a", "description": "\ud800"}]', "half of a surrogate pair"),
     ],
-    ids=["cut", "empty", "misnamed", "number", "twice", "parameter-twice", "no-evidence", "deep"],
+    ids=[
+        *("cut", "empty", "misnamed", "number", "twice", "parameter-twice", "no-evidence", "deep"),
+        "surrogate",
+    ],
 )
 def test_a_file_that_is_no_toolbox_is_an_input_error_that_names_it(
     tmp_path: Path, told: str, words: str

@@ -19,6 +19,7 @@ from casewright.finetune.instructions.readers.records import (
     unquoted,
 )
 from casewright.finetune.instructions.readers.refusal import Unfit
+from casewright.planner import is_span
 
 PREFIX, GOLD = "BFCL_v4_", "possible_answer"
 LICENCE = "Apache-2.0; test items of BFCL: no score on it may be reported after training on them"
@@ -30,8 +31,9 @@ CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEV
 def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Instruction]:
     """Yield the records whose calls are a valid plan; where no function fits, ``no_evidence()``.
 
-    Of each argument's allowed values the first is taken; where that is an empty text, the argument
-    is left out, which is what the set means by it.
+    Of each argument's allowed values the first is taken. Where an empty text is among them, the
+    argument may be left out, which is what the set means by it: then a value is taken that stands
+    in the question, and none where none does, since the first is often a tool's own default.
 
     Args:
         path: The folder, or one category's file, with the gold in the folder possible_answer.
@@ -95,7 +97,7 @@ def _read_file(
         id_ = f"bfcl:{key}"
         source = f"bfcl:{file.name}:{number}"
         try:
-            calls = [] if category == IRRELEVANCE else [_call(one) for one in gold[key] or [None]]
+            calls = [] if category == IRRELEVANCE else _calls(gold[key], question)
             made = planned(id_, question, toolbox_of(functions), calls, f"bfcl/{category}")
             yield planned_instruction(id_, source, LICENCE, made)
         except Unfit as unfit:
@@ -113,7 +115,11 @@ def _question(turns: list[Any], place: str) -> str:
     return "\n\n".join(unquoted(text) for text in texts)
 
 
-def _call(gold: Any) -> Call:
+def _calls(gold: Any, question: str) -> list[Call]:
+    return [_call(one, question) for one in gold or [None]]
+
+
+def _call(gold: Any, question: str) -> Call:
     if not isinstance(gold, Mapping) or len(gold) != 1:
         raise Unfit("a golden call has another form")
     ((name, allowed),) = gold.items()
@@ -123,5 +129,19 @@ def _call(gold: Any) -> Call:
     for argument, values in allowed.items():
         if not isinstance(values, list) or not values:
             raise Unfit("a golden call has another form")
-        given[str(argument)] = values[0]
+        given[str(argument)] = _value(values, question)
     return Call(str(name), given)
+
+
+def _value(allowed: list[Any], question: str) -> Any:
+    if "" not in allowed:
+        return allowed[0]
+    return next((value for value in allowed if _stands_in(value, question)), "")
+
+
+def _stands_in(value: Any, question: str) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(_stands_in(item, question) for item in value)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return False
+    return is_span(value if isinstance(value, str) else f"{value:g}", question)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +97,23 @@ def _load(path: str, split: str) -> Any:
 
 def _next(rows: Iterator[Any], path: Path | str) -> Mapping[str, Any] | None:
     try:
-        row = next(rows, None)
+        with _silent():
+            row = next(rows, None)
     except Exception as error:  # as above: it reads as it goes
         raise InputError(f"The data set {str(path)!r} cannot be read: {_said(error)}.") from error
     return row if row is None else dict(row)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep the library from logging what it also raises."""
+    logger = logging.getLogger("datasets")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _said(error: Exception) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
+from casewright.finetune.queries.query_files import read_text
 
 #: Told the reason for each record, or part of one, that no instruction is made of.
 Refuse = Callable[[str], None]
@@ -19,7 +20,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Raises:
         InputError: The file cannot be read, or a line is no JSON object; names it.
     """
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -42,7 +43,7 @@ def read_json_list(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         InputError: The file cannot be read, or is no JSON list of objects; names the record.
     """
     try:
-        read = json.loads(_text(path))
+        read = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}. The file must be one JSON list of objects.") from error
     if not isinstance(read, list):
@@ -99,10 +100,3 @@ def one_file(path: Path, name: str) -> Path:
     if not found.is_file():
         raise InputError(f"{found} does not exist. Give {name} or the folder that holds it.")
     return found
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
