@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.training.arguments import lora_config
 from casewright.finetune.training.placement import Placement
 from casewright.finetune.training.tokens import TokenRow
-from casewright.finetune.training.trainer import make_trainer
+from casewright.finetune.training.trainer import make_trainer, token_dataset
 from casewright.planner.language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ def system_trainer(
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-    datasets: Any = import_module("datasets")
     adapter = lora_config(recipe.lora) if name == SAME_ADAPTER else LoraConfig("CAUSAL_LM")
     return SFTTrainer(
         model=model.network,
@@ -67,7 +64,7 @@ def system_trainer(
             disable_tqdm=True,
             log_level="error",
         ),
-        train_dataset=datasets.Dataset.from_list([asdict(row) for row in rows]),
+        train_dataset=token_dataset(rows),
         processing_class=model.tokenizer,
         peft_config=adapter,
     )

@@ -54,7 +54,7 @@ def _violations(model: ModelSection, lora: LoraSection, training: TrainingSectio
             f"training.max_length ({training.max_length}) is above model.new.positions "
             f"({made.positions}). Lower the one or raise the other."
         )
-    if made is not None and made.tied and (same := _embeddings(lora)):
+    if made is not None and made.tied and (same := shared_layer(lora)):
         yield (
             f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
             "shares between reading and writing. Set model.new.tied = false."
@@ -76,7 +76,8 @@ def _needs_cuda(setting: str, device: str | None, instead: str) -> str:
     )
 
 
-def _embeddings(lora: LoraSection) -> str | None:
+def shared_layer(lora: LoraSection) -> str | None:
+    """Return a layer to be trained whole that a network with tied embeddings shares, if any."""
     if lora.method == "full":
         return None
     return next((n for n in lora.modules_to_save if n in ("embed_tokens", "lm_head")), None)

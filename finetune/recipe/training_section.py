@@ -7,9 +7,9 @@ training starts.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from casewright.errors import InputError
 from casewright.finetune.recipe.section import Section
@@ -17,6 +17,10 @@ from casewright.planner.language_model.device import check_names
 
 #: The base that is made for a training, with random weights.
 NEW = "new"
+#: Above what any machine counts to, and below what a library stumbles on.
+_MOST = 10**9
+
+_LayerName = Annotated[str, StringConstraints(min_length=1)]
 
 
 class NewModelSection(Section):
@@ -85,8 +89,9 @@ class ModelSection(Section):
         return (self.new or NewModelSection()) if self.base == NEW else None
 
     def based_on(self, base: str) -> ModelSection:
-        """Return the section for another base that there is."""
-        return self.model_copy(update={"base": base, "new": None})
+        """Return the section for another base; ``new`` keeps the settings of a new one."""
+        new = self.new if base == NEW else None
+        return self.model_copy(update={"base": base, "new": new})
 
     @field_validator("device")
     @classmethod
@@ -122,10 +127,10 @@ class LoraSection(Section):
 
     method: Literal["lora", "full"] = "lora"
     r: int = Field(default=16, ge=1, le=1024)
-    alpha: int = Field(default=32, ge=1)
+    alpha: int = Field(default=32, ge=1, le=65_536)
     dropout: float = Field(default=0.05, ge=0, lt=1)
-    target_modules: Literal["all-linear"] | tuple[str, ...] = "all-linear"
-    modules_to_save: tuple[str, ...] = ()
+    target_modules: Literal["all-linear"] | tuple[_LayerName, ...] = "all-linear"
+    modules_to_save: tuple[_LayerName, ...] = ()
 
     @model_validator(mode="after")
     def _modules_apart(self) -> Self:
@@ -175,24 +180,24 @@ class TrainingSection(Section):
         attention: ``auto`` takes FlashAttention on CUDA where it is installed, else PyTorch's own.
     """
 
-    epochs: float | None = Field(default=None, gt=0)
-    steps: int | None = Field(default=None, ge=1)
+    epochs: float | None = Field(default=None, gt=0, le=10_000)
+    steps: int | None = Field(default=None, ge=1, le=_MOST)
     learning_rate: float = Field(default=2e-4, gt=0, le=1)
     schedule: Literal["linear", "cosine", "constant"] = "cosine"
     warmup: float = Field(default=0.03, ge=0, lt=1)
-    batch_per_device: int = Field(default=1, ge=1)
-    gradient_accumulation: int = Field(default=1, ge=1)
-    max_length: int = Field(default=2048, ge=16)
+    batch_per_device: int = Field(default=1, ge=1, le=65_536)
+    gradient_accumulation: int = Field(default=1, ge=1, le=65_536)
+    max_length: int = Field(default=2048, ge=16, le=1_048_576)
     packing: bool = False
     packing_strategy: str = "bfd"
     gradient_checkpointing: bool = False
     weight_decay: float = Field(default=0.0, ge=0, lt=1)
     beta2: float = Field(default=0.999, gt=0, lt=1)
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    save_steps: int | None = Field(default=None, ge=1)
-    eval_steps: int | None = Field(default=None, ge=1)
-    log_steps: int = Field(default=10, ge=1)
-    checkpoints_kept: int = Field(default=2, ge=2)
+    max_grad_norm: float = Field(default=1.0, gt=0, le=1e9)
+    save_steps: int | None = Field(default=None, ge=1, le=_MOST)
+    eval_steps: int | None = Field(default=None, ge=1, le=_MOST)
+    log_steps: int = Field(default=10, ge=1, le=_MOST)
+    checkpoints_kept: int = Field(default=2, ge=2, le=_MOST)
     seed: int = Field(default=0, ge=0, lt=2**32)
     optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor"] = "adamw"
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"

@@ -20,13 +20,16 @@ _OPTIMISERS = {
 }
 
 
-def sft_config(training: TrainingSection, placement: Placement, folder: Path) -> SFTConfig:
+def sft_config(
+    training: TrainingSection, placement: Placement, folder: Path, *, measured: bool = True
+) -> SFTConfig:
     """Return TRL's settings.
 
     Args:
         training: The recipe's.
         placement: Where it runs.
         folder: For checkpoints.
+        measured: There is something to measure on.
     """
     import torch
     from trl.trainer.sft_config import SFTConfig
@@ -59,9 +62,11 @@ def sft_config(training: TrainingSection, placement: Placement, folder: Path) ->
         save_strategy="steps" if training.save_steps else "epoch",
         save_steps=training.save_steps or 500,
         save_total_limit=training.checkpoints_kept,
-        eval_strategy="steps" if training.eval_steps else "no",
+        eval_strategy="steps" if training.eval_steps and measured else "no",
         eval_steps=training.eval_steps,
         logging_steps=training.log_steps,
+        # Else a loss that is no number would be told as 0.
+        logging_nan_inf_filter=False,
         seed=training.seed,
         data_seed=training.seed,
         bf16=placement.dtype == torch.bfloat16,

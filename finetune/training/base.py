@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import InputError
+from casewright.errors import InputError, told
 from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.recipe.training_section import NewModelSection
+from casewright.finetune.recipe.training_section import LoraSection, NewModelSection
+from casewright.finetune.training.layers import check_layers
 from casewright.finetune.training.new_model import new_mistral, train_tokenizer
 from casewright.finetune.training.placement import Placement
 from casewright.planner.language_model import LanguageModel
-from casewright.planner.language_model.load import load_source
-from casewright.planner.language_model.source import CONFIG, Source, find_source, read_json
+from casewright.planner.language_model.load import check_base, load_source
+from casewright.planner.language_model.source import Source, find_source
 
 
 def make_base(
@@ -53,15 +55,14 @@ def mistral_settings(section: NewModelSection) -> dict[str, Any]:
     }
 
 
-def find_base(name: str, max_length: int) -> Source:
+def find_base(name: str) -> Source:
     """Return the folders of a base; its weights are not read yet.
 
     Args:
         name: A folder, or a name at Hugging Face.
-        max_length: Tokens that an example may have.
 
     Raises:
-        InputError: There is no such model, it is an adapter, or it reads shorter texts.
+        InputError: There is no such model, or it is an adapter.
     """
     source = find_source(name, None)
     if source.adapter is not None:
@@ -69,13 +70,50 @@ def find_base(name: str, max_length: int) -> Source:
             f"model.base: {name!r} is an adapter. Merge it first (casewright finetune train "
             "--merge), and give the merged model."
         )
-    positions = read_json(source.base / CONFIG).get("max_position_embeddings")
+    return source
+
+
+def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -> None:
+    """Look whether a recipe fits its base, which is not loaded for it.
+
+    Args:
+        config: The base's, of transformers.
+        base: Its name.
+        lora: What of it is to be trained.
+        max_length: Tokens that an example may have.
+
+    Raises:
+        InputError: The base reads shorter texts, or lacks a layer that is to be trained.
+    """
+    positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and max_length > positions:
         raise InputError(
-            f"training.max_length ({max_length}) is above what {name!r} reads ({positions} "
+            f"training.max_length ({max_length}) is above what {base!r} reads ({positions} "
             f"tokens). Set training.max_length = {positions}, or less."
         )
-    return source
+    if lora.method == "lora":
+        check_layers(config, base, lora)
+
+
+def config_of(source: Source | None, settings: NewModelSection | None, base: str) -> Any:
+    """Return the configuration of a base that there is, or of a new one.
+
+    Raises:
+        InputError: It cannot be read, or is of no model that plans can be decoded with.
+    """
+    if source is None:
+        assert settings is not None
+        transformers: Any = import_module("transformers")
+        return transformers.MistralConfig(**mistral_settings(settings))
+    try:
+        return check_base(source.base)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"model.base: {base!r} cannot be read: {told(error).rstrip('.')}. "
+            "Give a causal language model, as save_pretrained writes it."
+        ) from error
 
 
 def load_base(source: Source, title: str, placement: Placement, *, four_bit: bool) -> LanguageModel:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
+from casewright.stores.whole_file import write_whole
 
 #: In a checkpoint's folder, written last: its other files with their hashes.
 WHOLE = "casewright-checkpoint.json"
@@ -86,17 +87,15 @@ def check_run(folder: Path, run: Mapping[str, Any]) -> None:
             )
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether a training has begun to keep its checkpoints in a folder."""
+    return (folder / RUN).is_file()
+
+
 def write_run(folder: Path, run: Mapping[str, Any]) -> None:
     """Say what the checkpoints that will be in a folder are of."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / RUN, json.dumps(run, ensure_ascii=False, indent=1))
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a text file that is there whole or not at all."""
-    part = file.with_name(f"{file.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
 
 
 def _hash(file: Path) -> str:

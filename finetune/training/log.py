@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from casewright.finetune.training.divergence import check_finite
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def telling_callback(log: TrainingLog | None, *, show: bool | None) -> TrainerCa
     from transformers import TrainerCallback
 
     class Telling(TrainerCallback):
-        """Advances the bar, and writes the log."""
+        """Advances the bar, writes the log, and stops a training that went astray."""
 
         def __init__(self) -> None:
             self._open = ExitStack()
@@ -94,6 +95,7 @@ def telling_callback(log: TrainingLog | None, *, show: bool | None) -> TrainerCa
         ) -> None:
             if log is not None:
                 log.add(state.global_step, logs or {})
+            check_finite(state.global_step, logs or {})
 
         def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             self._open.close()

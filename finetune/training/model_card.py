@@ -7,32 +7,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.finetune.training.checkpoints import write_whole
+from casewright.finetune.recipe.training_section import NEW
 from casewright.planner.language_model.card import CARD
+from casewright.stores.whole_file import write_whole
 
 README = "README.md"
+#: In a card: what the base's own card says of its data, where it has one.
+TRAINED_BEFORE = "trained_before"
 
 
-def write_cards(folder: Path, card: Mapping[str, Any], serve: str) -> None:
+def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
     """Write both cards; the one for machines last, which says that all else is there.
 
     Args:
         folder: Of the model.
         card: Its facts: ``casewright``, ``kind``, ``base``, ``prompt_hash``, ``data``, ``recipe``,
-            ``metrics``.
-        serve: A command that plans with it.
+            ``metrics``, and ``trained_before`` where the base has a card.
     """
-    write_whole(folder / README, _readme(card, serve))
+    write_whole(folder / README, _readme(card, folder.resolve().name))
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
 
 
-def _readme(card: Mapping[str, Any], serve: str) -> str:
+def _readme(card: Mapping[str, Any], folder: str) -> str:
     base, kind = card["base"], card["kind"]
-    head = {"library_name": "peft" if kind == "adapter" else "transformers", "tags": ["casewright"]}
+    head = {
+        "library_name": "peft" if kind == "adapter" else "transformers",
+        "pipeline_tag": "text-generation",
+        "tags": ["casewright"],
+    }
+    named = "a new model" if base == NEW else f"`{base}`"
     what = {
-        "adapter": f"A LoRA adapter for `{base}`",
-        "merged": f"`{base}` with a LoRA adapter merged into it",
-        "model": f"A language model trained from `{base}`",
+        "adapter": f"A LoRA adapter for {named}",
+        "merged": f"A LoRA adapter merged into {named}",
+        "model": f"A language model trained from {named}",
     }[kind]
     return "\n".join(
         [
@@ -47,8 +54,10 @@ def _readme(card: Mapping[str, Any], serve: str) -> str:
             "## How to serve it",
             "",
             "```console",
-            f"$ {serve}",
+            f'$ casewright plan --planner local:{folder} "How much memory is on my phone?"',
             "```",
+            "",
+            f"`{folder}` is this folder's name, or its path from where you are.{_with_base(card)}",
             "",
             f"The form of the prompt that it was trained with has the hash `{card['prompt_hash']}`;"
             f" Casewright {card['casewright']} writes that form, and refuses to serve this model "
@@ -64,6 +73,8 @@ def _readme(card: Mapping[str, Any], serve: str) -> str:
             "",
             "## Data",
             "",
+            *_terms(card),
+            "",
             *_block(card["data"]),
             "",
             "## Recipe",
@@ -72,6 +83,41 @@ def _readme(card: Mapping[str, Any], serve: str) -> str:
             "",
         ]
     )
+
+
+def _with_base(card: Mapping[str, Any]) -> str:
+    if card["kind"] != "adapter":
+        return ""
+    if card["base"] == NEW:
+        return " Its base lies in it, in `base`."
+    return f" It needs its base, `{card['base']}`, as `adapter_config.json` names it."
+
+
+def _terms(card: Mapping[str, Any]) -> list[str]:
+    """Return the terms of all data that went into a model, and what it may not be measured by."""
+    licences: dict[str, str] = {}
+    contaminated: set[str] = set()
+    told: Any = card
+    while isinstance(told, Mapping):
+        data = told.get("data")
+        manifest = data.get("manifest", {}) if isinstance(data, Mapping) else {}
+        instructions = manifest.get("instructions", {})
+        licences |= instructions.get("licences", {})
+        contaminated |= set(instructions.get("contaminates", ()))
+        told = told.get(TRAINED_BEFORE)
+    before = ", here or when its base was trained" if TRAINED_BEFORE in card else ""
+    return [
+        f"Instructions that it was trained on{before}, and their licences: "
+        + (", ".join(f"{name} ({terms})" for name, terms in sorted(licences.items())) or "none")
+        + ".",
+        "",
+        "Benchmarks whose items were among them, so that it may not be measured by these: "
+        + (", ".join(sorted(contaminated)) or "none")
+        + ".",
+        "",
+        "The terms of the annotated queries are those of whoever annotated them, and the terms of "
+        "the base hold for it as well.",
+    ]
 
 
 def _block(value: Any) -> list[str]:

@@ -83,7 +83,10 @@ def _device(name: str | None) -> torch.device:
 
         if torch.cuda.is_available():
             return find_device(f"cuda:{local_rank()}")
-    return find_device(name)
+    try:
+        return find_device(name)
+    except InputError as error:
+        raise InputError(f"model.device: {error}") from error
 
 
 def _asked_of_cuda(model: ModelSection, training: TrainingSection) -> list[tuple[str, str, str]]:

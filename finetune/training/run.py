@@ -11,11 +11,12 @@ from casewright import __version__
 from casewright.errors import InputError
 from casewright.finetune.examples.training_set import TrainingSet, manifest_hash
 from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
-from casewright.finetune.training.checkpoints import check_run, checkpoints_of
+from casewright.finetune.training.checkpoints import check_run, checkpoints_of, is_begun
 from casewright.finetune.training.log import LOG
+from casewright.finetune.training.model_card import TRAINED_BEFORE
+from casewright.finetune.training.output_folder import check_writable
 from casewright.finetune.training.ranks import rank
-from casewright.planner.language_model.card import CARD
-from casewright.planner.language_model.source import read_json
+from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt_hash import prompt_hash
 
 CHECKPOINTS, BASE = "checkpoints", "base"
@@ -56,7 +57,11 @@ class Run:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The sections, JSON-plain."""
+        """The sections, JSON-plain, as the card tells them."""
+        return {**self._sections, "model": {**self._sections["model"], "base": self._base_told}}
+
+    @property
+    def _sections(self) -> dict[str, Any]:
         return {
             "model": self.model.model_dump(mode="json", exclude_none=True),
             "lora": self.lora.model_dump(mode="json", exclude_none=True),
@@ -68,22 +73,39 @@ class Run:
         """What a resumed training has in common with the one before."""
         settings = {
             f"{section}.{name}": value
-            for section, fields in self.recipe.items()
+            for section, fields in self._sections.items()
             for name, value in fields.items()
         }
         return {**settings, "data": manifest_hash(self.data.manifest), "prompt": prompt_hash()}
 
-    def card(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the finished model's card."""
+    @property
+    def _base_told(self) -> str:
+        # Where a folder lies is this machine's.
+        base = Path(self.model.base).expanduser()
+        return base.name if base.is_absolute() else self.model.base
+
+    def card(
+        self, metrics: Mapping[str, Any], base_card: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Return the finished model's card.
+
+        Args:
+            metrics: Figures of the training.
+            base_card: The base's own, where it was trained here before: what was learned then is
+                in this model too.
+        """
+        own = base_card or {}
+        before = {name: own[name] for name in ("base", "data", TRAINED_BEFORE) if name in own}
         return {
             "casewright": __version__,
             "kind": "model" if self.whole else "adapter",
-            "base": self.model.base,
+            "base": self._base_told,
             "prompt_hash": prompt_hash(),
             "data": {
                 "manifest_hash": manifest_hash(self.data.manifest),
                 "manifest": dict(self.data.manifest),
             },
+            **({TRAINED_BEFORE: before} if base_card else {}),
             "recipe": self.recipe,
             "metrics": dict(metrics),
         }
@@ -97,19 +119,25 @@ class Run:
         """
         # What the first process has just written is no surprise to the others.
         if rank():
-            return self._card() if resume else None
-        if self.output.exists() and not self.output.is_dir():
-            raise InputError(f"--output {self.output} is a file. Give a folder.")
+            return read_card(self.output) if resume else None
+        check_writable(self.output)
         held = {file.name for file in self.output.iterdir()} if self.output.is_dir() else set()
-        if held <= {CHECKPOINTS, BASE, LOG} and not checkpoints_of(self.checkpoints):
-            # Empty, or left by a training that did not get to its first checkpoint.
+        if not held:
+            return None
+        card, begun = read_card(self.output), is_begun(self.checkpoints)
+        if card is None and not begun:
+            raise InputError(
+                f"--output {self.output} is not empty, and holds no training: there is "
+                f"{sorted(held)[0]!r} in it. Give an empty or a new folder."
+            )
+        if begun and held <= {CHECKPOINTS, BASE, LOG} and not checkpoints_of(self.checkpoints):
+            # Left by a training that did not get to its first checkpoint.
             return None
         if not resume:
             raise InputError(
                 f"--output {self.output} is not empty. Give another folder, or --resume to go on "
                 "with the training in it."
             )
-        card = self._card()
         if card is None:
             check_run(self.checkpoints, self.fingerprint)
             return None
@@ -121,7 +149,3 @@ class Run:
                 "data. Give another folder."
             )
         return card
-
-    def _card(self) -> dict[str, Any] | None:
-        file = self.output / CARD
-        return read_json(file) if file.is_file() else None

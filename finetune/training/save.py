@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.finetune.training.checkpoints import write_whole
 from casewright.finetune.training.model_card import write_cards
 from casewright.finetune.training.run import BASE, Run
 from casewright.planner.language_model import load_language_model
 from casewright.planner.language_model.source import ADAPTER, read_json
+from casewright.stores.whole_file import write_whole
 
 if TYPE_CHECKING:
     import torch
@@ -56,13 +56,8 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
     folder.mkdir(exist_ok=True)
     merged.network.save_pretrained(folder)
     merged.tokenizer.save_pretrained(folder)
-    write_cards(folder, {**card, "kind": "merged"}, serving(folder))
+    write_cards(folder, {**card, "kind": "merged"})
     return folder
-
-
-def serving(folder: Path) -> str:
-    """Return a command that plans with a model."""
-    return f'casewright plan --planner local:{folder} "How much memory is on my phone?"'
 
 
 def base_name(given: str, output: Path) -> str:

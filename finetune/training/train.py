@@ -14,23 +14,32 @@ from casewright.errors import InputError
 from casewright.finetune.examples.training_set import read_training_set
 from casewright.finetune.recipe.training_rules import check_together
 from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
-from casewright.finetune.training.base import find_base, load_base, make_base
+from casewright.finetune.training.base import (
+    check_settings,
+    config_of,
+    find_base,
+    load_base,
+    make_base,
+)
 from casewright.finetune.training.checkpoints import (
     checkpoints_of,
     last_whole,
     steps_of,
     write_run,
 )
+from casewright.finetune.training.divergence import check_learned
 from casewright.finetune.training.figures import figures_of
 from casewright.finetune.training.log import LOG, TrainingLog, telling_callback
 from casewright.finetune.training.model_card import write_cards
 from casewright.finetune.training.placement import Placement, find_placement
 from casewright.finetune.training.ranks import first_alone, rank
 from casewright.finetune.training.run import Run
-from casewright.finetune.training.save import save_merged, save_trained, serving
+from casewright.finetune.training.save import save_merged, save_trained
 from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import make_trainer
+from casewright.planner.language_model.card import read_card
+from casewright.planner.language_model.source import Source
 from casewright.stores.progress import note
 
 if TYPE_CHECKING:
@@ -83,7 +92,8 @@ def train(
 
     Raises:
         InputError: The sections do not fit each other, the machine, the base or the data; or the
-            output folder holds another training.
+            output folder cannot be written or holds something else; or the loss became no number,
+            or worse than a guess: nothing is saved then.
         DependencyError: A package that is needed is not installed.
     """
     check_together(model, lora, training)
@@ -97,18 +107,21 @@ def train(
         raise InputError(f"{data} has no examples to train with. Make a larger set.")
     run = Run(model, lora, training, examples, output)
     card = run.finished(resume=resume)
+    source = None if card or model.made else find_base(model.base)
     placement = find_placement(model, lora, training)
     with silence():
         if card is None:
-            card = _train(run, placement, progress)
+            card = _train(run, source, placement, progress)
         merged = _merge(run, placement, card) if merge else None
     return TrainingResult(output, merged, json.loads(json.dumps(card)))
 
 
-def _train(run: Run, placement: Placement, progress: bool | None) -> dict[str, Any]:
+def _train(
+    run: Run, source: Source | None, placement: Placement, progress: bool | None
+) -> dict[str, Any]:
     """Train, write the model, and return its card."""
     begun = time.perf_counter()
-    base = _base(run, placement)
+    base = _base(run, source, placement)
     rows, validation = _rows(run, base)
     sections = (run.lora, run.training)
     trainer = make_trainer(base, rows.rows, validation.rows, sections, placement, run.checkpoints)
@@ -131,6 +144,8 @@ def _train(run: Run, placement: Placement, progress: bool | None) -> dict[str, A
             "training.gradient_accumulation, which makes the same steps."
         ) from error
     after = trainer.evaluate().get("eval_loss")
+    if log:
+        check_learned(before, after, base.network.config.vocab_size)
     told = {
         "validation_loss_before": before,
         "validation_loss_after": after,
@@ -139,26 +154,25 @@ def _train(run: Run, placement: Placement, progress: bool | None) -> dict[str, A
         "seconds": round(time.perf_counter() - begun, 1),
         "seconds_training": round(trained.metrics["train_runtime"], 1),
     }
-    card = run.card(told)
+    card = run.card(told, read_card(source.base) if source else None)
     if rank() == 0:
         save_trained(run, trainer.model, base.tokenizer, placement.saved)
-        write_cards(run.output, card, serving(run.output))
+        write_cards(run.output, card)
         # What they are for is done.
         shutil.rmtree(run.checkpoints)
     trainer.accelerator.wait_for_everyone()
     return card
 
 
-def _base(run: Run, placement: Placement) -> LanguageModel:
-    """Find the base, or make it, and load it; nothing is made where it does not fit."""
-    length, made = run.training.max_length, run.model.made
-    source = None if made else find_base(run.model.base, length)
+def _base(run: Run, source: Source | None, placement: Placement) -> LanguageModel:
+    """Load the base, made first where it is new; nothing is made where it does not fit."""
+    config = config_of(source, run.model.made, run.model.base)
+    check_settings(config, run.model.base, run.lora, run.training.max_length)
     with first_alone(cpu=placement.device.type == "cpu") as first:
         if first:
             _begin(run)
     four_bit = run.model.quantisation == "4bit"
-    source = source or find_base(str(run.new_base), length)
-    return load_base(source, run.model.base, placement, four_bit=four_bit)
+    return load_base(source or Source(run.new_base), run.model.base, placement, four_bit=four_bit)
 
 
 def _begin(run: Run) -> None:

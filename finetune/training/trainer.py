@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,9 +68,9 @@ def make_trainer(
         model.network.requires_grad_(True)
     trainer = Trainer(
         model=model.network,
-        args=sft_config(training, placement, folder),
-        train_dataset=_dataset(rows),
-        eval_dataset=_dataset(validation) if validation else None,
+        args=sft_config(training, placement, folder, measured=bool(validation)),
+        train_dataset=token_dataset(rows),
+        eval_dataset=token_dataset(validation) if validation else None,
         processing_class=model.tokenizer,
         peft_config=lora_config(lora),
     )
@@ -97,6 +97,9 @@ def _mix_precision(network: Any) -> None:
             module.cast_input_dtype_enabled = False
 
 
-def _dataset(rows: Sequence[TokenRow]) -> Any:
+def token_dataset(rows: Sequence[TokenRow]) -> Any:
+    """Return rows as a ``datasets.Dataset``."""
     datasets: Any = import_module("datasets")
-    return datasets.Dataset.from_list([asdict(row) for row in rows])
+    # By columns, whose lists are taken as they are: a set has many millions of tokens.
+    names = [field.name for field in fields(TokenRow)]
+    return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})

@@ -5,12 +5,25 @@ A model that learned one wording of the prompt writes worse plans for another, a
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from casewright.errors import InputError
 from casewright.planner.language_model.source import Source, read_json
 from casewright.planner.prompt_hash import prompt_hash
 
 #: In the folder of an adapter or of a model.
 CARD = "casewright.json"
+
+
+def read_card(folder: Path) -> dict[str, Any] | None:
+    """Return the card in a model's folder; ``None`` where there is none.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    file = folder / CARD
+    return read_json(file) if file.is_file() else None
 
 
 def check_card(source: Source) -> None:

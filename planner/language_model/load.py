@@ -19,6 +19,7 @@ from casewright.stores.encoders.onnx_export import EXPORTING, quiet
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PretrainedConfig
 
 #: Files that a tokenizer can be made of; the first is the one that is read where there are several.
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
@@ -117,7 +118,7 @@ def _load(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     base = source.base
-    _check_base(base)
+    check_base(base)
     if {"tekken.json"} == {f for f in TOKENIZERS if (source.tokenizer / f).is_file()}:
         raise InputError(
             f"{str(source.tokenizer)!r} has Mistral's tekken.json alone, which holds no chat "
@@ -151,15 +152,18 @@ def _load(
     return merge_adapter(network, source.adapter) if source.adapter else network, tokenizer
 
 
-def _check_base(base: Path) -> None:
-    """Raise ``InputError`` where a model is of a kind that plans cannot be decoded with.
+def check_base(base: Path) -> PretrainedConfig:
+    """Return a model's configuration, if it is of a kind that plans can be decoded with.
 
     What can be told before the weights are read; ``check_network`` tells the rest.
+
+    Raises:
+        InputError: It is of another kind, needs code of its own, or has no safetensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
     try:
-        config: Any = AutoConfig.from_pretrained(base, trust_remote_code=False)
+        config: PretrainedConfig = AutoConfig.from_pretrained(base, trust_remote_code=False)
     except ValueError as error:
         if "auto_map" not in read_json(base / CONFIG):
             raise
@@ -181,3 +185,4 @@ def _check_base(base: Path) -> None:
             f"M.from_pretrained({str(base)!r}, use_safetensors=False)"
             f'.save_pretrained({str(base)!r})"'
         )
+    return config

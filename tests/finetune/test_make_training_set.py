@@ -201,6 +201,23 @@ def test_a_gold_plan_that_is_not_right_is_refused_by_the_query() -> None:
         made([*QUERIES, wrong])
 
 
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"id": "\ud800"}, r"Id or class of query '\\ud800'"),
+        ({"class": "\ud800"}, "Id or class of query 'w'"),
+        ({"tools_extra": [{"name": "x", "description": "\ud800"}]}, "from 'w'"),
+    ],
+    ids=["id", "class", "tool"],
+)
+def test_text_that_no_file_can_hold_is_refused_by_its_place(
+    change: dict[str, Any], place: str
+) -> None:
+    record = {"id": "w", "query": "what is it", "plan": "s1 = no_evidence()", **change}
+    with pytest.raises(InputError, match=f"{place}.*cannot be written as UTF-8"):
+        made([*QUERIES, AnnotatedQuery.read(record)])
+
+
 def test_no_queries_are_refused() -> None:
     with pytest.raises(InputError, match="0 were given"):
         made([])

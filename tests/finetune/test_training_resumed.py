@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from casewright.errors import InputError
 from casewright.finetune.training.checkpoints import last_whole
 from casewright.finetune.training.log import LOG
 from casewright.finetune.training.train import TrainingResult, train
-from tests.finetune.training_worker import HANGS_AFTER, SETTINGS
+from tests.finetune.training_worker import KILLED, NO_DROPOUT, SETTINGS, SHARED
 from tests.layout.sources import ROOT
 from tests.support.trained import LORA, MODEL, training, write_set
 
@@ -38,21 +37,24 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResul
 
 
 @pytest.fixture(scope="module")
-def killed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a training whose process was killed in its fifth step of eight."""
-    output = tmp_path_factory.mktemp("killed") / "out"
-    module = "tests.finetune.training_worker"
-    command = [sys.executable, "-m", module, str(data), str(output), "hang"]
-    with subprocess.Popen(command, cwd=ROOT) as process:
-        while process.poll() is None and not _has_reached(output / LOG, HANGS_AFTER):
-            time.sleep(0.02)
-        process.kill()
-    assert process.returncode == -9
+def others(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what other processes have trained: see ``training_worker``."""
+    output = tmp_path_factory.mktemp("others")
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.finetune.training_worker", str(data), str(output)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
     return output
 
 
-def _has_reached(log: Path, step: int) -> bool:
-    return log.is_file() and f'"step": {step},' in log.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def killed(others: Path) -> Path:
+    """The folder of a training whose process was killed in its fifth step of eight."""
+    return others / KILLED
 
 
 def log_of(output: Path) -> list[dict[str, Any]]:
@@ -158,34 +160,15 @@ def test_a_finished_training_is_not_trained_again(whole: TrainingResult, data: P
 
 
 def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
-    data: Path, tmp_path: Path
+    others: Path, data: Path, tmp_path: Path
 ) -> None:
-    """Without dropout, which each process would draw for itself."""
-    lora = LORA.model_copy(update={"dropout": 0.0})
-    one = train(MODEL, lora, training(batch_per_device=4), data, tmp_path / "one")
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from casewright.finetune.training.train import train\n"
-        "from tests.support.trained import LORA, MODEL, training\n"
-        "lora = LORA.model_copy(update={'dropout': 0.0})\n"
-        "train(MODEL, lora, training(batch_per_device=2), *map(Path, sys.argv[1:]))\n"
-    )
-    script = tmp_path / "script.py"
-    script.write_text(f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}", encoding="utf-8")
-    launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
-    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    ran = subprocess.run(
-        [sys.executable, *launch, "--main_process_port", "0", script, data, tmp_path / "two"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    card = json.loads((tmp_path / "two" / "casewright.json").read_text(encoding="utf-8"))
+    one = train(MODEL, NO_DROPOUT, training(batch_per_device=4), data, tmp_path / "one")
+    two = others / SHARED
+    card = json.loads((two / "casewright.json").read_text(encoding="utf-8"))
     assert (card["metrics"]["processes"], card["metrics"]["rows_per_step"]) == (2, 4)
     from safetensors.numpy import load_file
 
-    first, second = (load_file(folder / WEIGHTS) for folder in (one.folder, tmp_path / "two"))
+    first, second = (load_file(folder / WEIGHTS) for folder in (one.folder, two))
     assert max(abs(first[name] - second[name]).max() for name in first) < 1e-6
     wanted = one.card["metrics"]["validation_loss_after"]
     assert card["metrics"]["validation_loss_after"] == pytest.approx(wanted, abs=1e-6)

@@ -63,6 +63,15 @@ UNUSABLE = {
         ["training", "epochs and steps", "Remove one"],
     ),
     "learning rate": ("[training]\nlearning_rate = 0", ["training.learning_rate", "more than 0"]),
+    "epochs without end": ("[training]\nepochs = inf", ["training.epochs", "at most 10000"]),
+    "steps that nothing counts": (
+        "[training]\nsteps = 99999999999999999999",
+        ["training.steps", "at most 1000000000"],
+    ),
+    "a layer without a name": (
+        '[lora]\ntarget_modules = [""]',
+        ["lora.target_modules", "text that is not empty"],
+    ),
     "batch": ("[training]\nbatch_per_device = 0", ["training.batch_per_device", "at least 1"]),
     "checkpoints": (
         "[training]\ncheckpoints_kept = 1",
@@ -143,7 +152,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         (ModelSection(base="m", quantisation="4bit"), TrainingSection(), "model.quantisation"),
         (ModelSection(), TrainingSection(optimiser="adamw_8bit"), "training.optimiser"),
         (ModelSection(), TrainingSection(attention="flash_attention_2"), "training.attention"),
-        (ModelSection(device="cuda"), TrainingSection(), "'cuda'"),
+        (ModelSection(device="cuda"), TrainingSection(), "model.device: .*'cuda'"),
     ],
     ids=["4bit", "optimiser", "attention", "device"],
 )

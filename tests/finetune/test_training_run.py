@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from casewright.errors import InputError
+from casewright.finetune.examples.training_set import manifest_text
 from casewright.finetune.recipe.training_section import LoraSection, ModelSection
 from casewright.finetune.training.train import TrainingResult, train
 from casewright.planner import ModelPlanner, violations
@@ -29,10 +31,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_set(tmp_path_factory.mktemp("data") / "set", train=48)
 
 
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """A set for tests of what does not depend on how much is learned."""
+    return write_set(tmp_path / "few", train=8, validation=2)
+
+
 @pytest.fixture(scope="module")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     output = tmp_path_factory.mktemp("trained") / "out"
-    chosen = training(steps=24, learning_rate=1e-2, save_steps=12, eval_steps=12)
+    chosen = training(steps=12, learning_rate=2e-2, save_steps=6, eval_steps=6)
     return train(MODEL, LORA, chosen, data, output, merge=True)
 
 
@@ -57,12 +65,12 @@ def test_the_loss_falls(trained: TrainingResult) -> None:
     assert metrics["validation_loss_after"] < metrics["validation_loss_before"] - 1
     log = [json.loads(line) for line in (trained.folder / "log.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in log if "loss" in line]
-    assert len(losses) == 24
+    assert len(losses) == 12
     assert sum(losses[-4:]) < sum(losses[:4]) - 4
     measured = {line["step"]: line["validation_loss"] for line in log if "validation_loss" in line}
-    assert [*measured] == [0, 12, 24]
+    assert [*measured] == [0, 6, 12]
     assert measured[0] == metrics["validation_loss_before"]
-    assert measured[24] == metrics["validation_loss_after"]
+    assert measured[12] == metrics["validation_loss_after"]
 
 
 def test_the_merged_model_plans_as_the_adapter_does(trained: TrainingResult) -> None:
@@ -102,30 +110,45 @@ def test_the_cards_tell_what_the_model_was_made_of(trained: TrainingResult, data
     assert (card["kind"], card["base"]) == ("adapter", "new")
     manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
     assert card["data"]["manifest"] == manifest
-    assert card["recipe"]["training"]["steps"] == 24
+    assert card["recipe"]["training"]["steps"] == 12
     assert card["recipe"]["lora"]["r"] == LORA.r
     metrics = card["metrics"]
-    assert (metrics["steps"], metrics["examples_training"]) == (24, 48)
+    assert (metrics["steps"], metrics["examples_training"]) == (12, 48)
     assert metrics["examples_left_out"] == 0
     assert 0 < metrics["parameters_trained"] < metrics["parameters"]
     readme = (trained.folder / "README.md").read_text(encoding="utf-8")
     for part in (
         prompt_hash(),
-        f"casewright plan --planner local:{trained.folder}",
+        f"casewright plan --planner local:{trained.folder.name} ",
         "validation_loss_after",
         manifest["files"]["train.jsonl"]["sha256"],
-        '"learning_rate": 0.01',
+        '"learning_rate": 0.02',
     ):
         assert part in readme
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_that_holds_something_else_is_left_as_it_is(
+    resume: bool, data: Path, tmp_path: Path
+) -> None:
+    # By these names a training has its base and its checkpoints too.
+    for kept in ("base", "checkpoints"):
+        (tmp_path / "out" / kept).mkdir(parents=True)
+        (tmp_path / "out" / kept / "weights").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="holds no training: there is 'base'"):
+        train(MODEL, LORA, training(), data, tmp_path / "out", resume=resume)
+    with pytest.raises(InputError, match="weights is a file"):
+        train(MODEL, LORA, training(), data, tmp_path / "out" / "base" / "weights" / "sub")
+    assert len([*(tmp_path / "out").rglob("weights")]) == 2
+
+
 def test_an_adapter_names_a_relative_base_from_its_own_folder(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save_tiny(Path("models/tiny"))
     lora = LoraSection(r=4)
-    train(ModelSection(base="models/tiny", device="cpu"), lora, training(steps=1), data, Path("o"))
+    train(ModelSection(base="models/tiny", device="cpu"), lora, training(steps=1), few, Path("o"))
     settings = json.loads(Path("o/adapter_config.json").read_text(encoding="utf-8"))
     assert settings["base_model_name_or_path"] == "../models/tiny"
     elsewhere = tmp_path / "elsewhere"
@@ -136,11 +159,15 @@ def test_an_adapter_names_a_relative_base_from_its_own_folder(
 
 
 def test_all_weights_can_be_trained_and_an_adapter_on_them_afterwards(
-    data: Path, tmp_path: Path
+    few: Path, tmp_path: Path
 ) -> None:
     full = LoraSection(method="full")
     model = MODEL.model_copy(update={"save_dtype": "bfloat16"})
-    first = train(model, full, training(steps=3), data, tmp_path / "first")
+    manifest = json.loads((few / "manifest.json").read_text(encoding="utf-8"))
+    licensed = {"licences": {"bfcl": "Apache-2.0"}, "contaminates": ["BFCL"]}
+    (few / "manifest.json").write_text(json.dumps({**manifest, "instructions": licensed}))
+    first = train(model, full, training(steps=3), few, tmp_path / "first")
+    (few / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
     assert first.card["kind"] == "model"
     assert not (first.folder / "base").exists()
     metrics = first.card["metrics"]
@@ -149,9 +176,15 @@ def test_all_weights_can_be_trained_and_an_adapter_on_them_afterwards(
     kinds = {str(parameter.dtype) for parameter in served.network.parameters()}
     assert kinds == {"torch.bfloat16"}
     base = MODEL.based_on(str(first.folder))
-    second = train(base, LoraSection(r=4), training(steps=2), data, tmp_path / "second")
+    second = train(base, LoraSection(r=4), training(steps=2), few, tmp_path / "second")
     before = second.card["metrics"]["validation_loss_before"]
     assert before == pytest.approx(metrics["validation_loss_after"], abs=0.02)
+    # What the base learned before is told of the adapter too, and no place of this machine.
+    assert second.card["trained_before"]["data"] == first.card["data"]
+    readme = (second.folder / "README.md").read_text(encoding="utf-8")
+    assert "bfcl (Apache-2.0)" in readme
+    assert "not be measured by these: BFCL." in readme
+    assert str(tmp_path) not in readme + json.dumps(second.card)
 
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(
@@ -159,16 +192,25 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
 ) -> None:
     output = tmp_path / "out"
     short = save_tiny(tmp_path / "short", max_position_embeddings=64)
+    tied = save_tiny(tmp_path / "tied", tie_word_embeddings=True)
+    config = json.loads((short / "config.json").read_text(encoding="utf-8"))
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "config.json").write_text(json.dumps({**config, "model_type": "t5"}))
     for base, settings, word in (
-        ("new", {"merge": True}, "nothing to merge"),
+        ("new", {"method": "full"}, "nothing to merge"),
         (str(trained.folder), {}, "is an adapter"),
         (str(short), {}, r"training\.max_length \(2048\) is above .* \(64 tokens\)"),
         (str(tmp_path / "absent"), {}, "There is no folder"),
+        (str(tmp_path / "odd"), {}, r"no causal language model \(t5\)"),
+        ("new", {"target_modules": ["q_prj"]}, "lora.target_modules: .*'q_prj'.*Did you mean 'q_p"),
+        (str(tied), {"target_modules": ["norm"]}, "lora.target_modules: .*'norm'.* q_proj, "),
+        (str(tied), {"modules_to_save": ["head"]}, "lora.modules_to_save: .* no layer 'head'"),
+        (str(tied), {"modules_to_save": ["lm_head"]}, "'lm_head', which .* shares"),
     ):
         model = MODEL if base == "new" else MODEL.based_on(base)
-        lora = LoraSection(method="full" if settings else "lora")
+        lora = LoraSection.model_validate(settings)
         with pytest.raises(InputError, match=word):
-            train(model, lora, training(), data, output, **settings)
+            train(model, lora, training(), data, output, merge=lora.method == "full")
     with pytest.raises(InputError, match="manifest"):
         train(MODEL, LORA, training(), tmp_path, output)
     assert not output.exists()
@@ -187,3 +229,29 @@ def test_an_example_that_is_too_long_is_told(
     left_out = metrics["examples_left_out"]
     assert told.err.startswith(f"{left_out} examples are longer than training.max_length")
     assert f"the longest has {longest}." in told.err
+
+
+@pytest.mark.parametrize("broken", ["weights", "learning rate"])
+def test_a_training_that_goes_astray_is_an_error_and_nothing_is_saved(
+    broken: str, few: Path, tmp_path: Path
+) -> None:
+    model, settings = MODEL, {"learning_rate": 1.0, "max_grad_norm": 1e9, "steps": 3}
+    if broken == "weights":
+        model = MODEL.based_on(str(save_tiny(tmp_path / "base")))
+        file = tmp_path / "base" / "model.safetensors"
+        weights = load_file(file)
+        weights["lm_head.weight"][:] = float("nan")
+        save_file(weights, file, {"format": "pt"})
+        settings = {"steps": 1}
+    lora, output = LoraSection(r=4, modules_to_save=("lm_head",)), tmp_path / "out"
+    word = "loss is nan at step 1" if broken == "weights" else "validation loss was"
+    with pytest.raises(InputError, match=rf"{word}.*Nothing was saved\. Lower training\.learning"):
+        train(model, lora, training(**settings), few, output)
+    assert {file.name for file in output.iterdir()} <= {"base", "checkpoints", "log.jsonl"}
+
+
+def test_a_set_without_validation_is_trained_on_and_not_measured(tmp_path: Path) -> None:
+    data = write_set(tmp_path / "set", train=3, validation=0)
+    done = train(MODEL, LORA, training(steps=1, eval_steps=1), data, tmp_path / "out")
+    assert done.card["metrics"]["validation_loss_after"] is None
+    assert "| validation_loss_after | not measured |" in (done.folder / "README.md").read_text()

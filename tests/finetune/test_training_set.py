@@ -191,7 +191,7 @@ def test_an_empty_folder_is_written_to_and_may_be_read_by_others(tmp_path: Path)
 def test_a_set_that_cannot_be_written_whole_is_not_written_at_all(tmp_path: Path) -> None:
     lost = TrainingExample("3", "plan", "q", Prompt("", "\ud800"), "")
     write_training_set(SET, tmp_path / "set")
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(InputError, match="Example '3', from 'q'"):
         write_training_set(TrainingSet((ONE, lost), (), SET.manifest), tmp_path / "set", force=True)
     assert read_training_set(tmp_path / "set") == SET
     assert [file.name for file in tmp_path.iterdir()] == ["set"]

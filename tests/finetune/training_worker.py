@@ -1,28 +1,35 @@
-"""A training in a process of its own: started by tests, which kill it or start it twice.
+"""Trainings in processes of their own: one that is killed, and two processes that share one.
 
-Arguments: the folder with the data, the folder for the model, and either ``hang``, to stop for ever
-after five steps, or ``whole``.
+Arguments: the folder with the data, and a folder to write to. Importing the libraries takes most of
+the time, so one process does it, and then forks. The two have the environment that ``accelerate
+launch`` gives its processes.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from casewright.finetune.training import train as module
-from casewright.finetune.training.log import TrainingLog
+from casewright.finetune.training.log import LOG, TrainingLog
 from tests.support.trained import LORA, MODEL, training
 
+KILLED, SHARED = "killed", "shared"
 HANGS_AFTER = 5
 #: Checkpoints after the second, fourth, sixth and eighth step.
 SETTINGS = training(steps=8, save_steps=2)
+#: Without dropout, which each process would draw for itself.
+NO_DROPOUT = LORA.model_copy(update={"dropout": 0.0})
 
 
 class HangingLog(TrainingLog):
-    """Takes the time that a test needs to kill its process."""
+    """Takes the time that is needed to kill its process."""
 
     def add(self, step: int, figures: Mapping[str, Any]) -> None:
         super().add(step, figures)
@@ -30,9 +37,45 @@ class HangingLog(TrainingLog):
             time.sleep(600)
 
 
+def hang(data: Path, output: Path) -> None:
+    """Train, and stop for ever after some steps."""
+    # Where train looks for it.
+    vars(module)["TrainingLog"] = HangingLog
+    module.train(MODEL, LORA, SETTINGS, data, output)
+
+
+def share(data: Path, output: Path, rank: int, port: int) -> None:
+    """Train as one of two processes, with half of each step's examples."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    module.train(MODEL, NO_DROPOUT, training(batch_per_device=2), data, output)
+
+
+def forked(work: Callable[..., None], *args: Any) -> int:
+    """Do something in a process of its own, and return its number."""
+    if number := os.fork():
+        return number
+    work(*args)
+    # Not the parent's way: an error ends the child as it ends any process.
+    os._exit(0)
+
+
+def main(data: Path, output: Path) -> None:
+    """Start all, kill one in its fifth step, and wait for the others."""
+    from trl.trainer.sft_trainer import SFTTrainer  # noqa: F401
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    both = [forked(share, data, output / SHARED, rank, port) for rank in (0, 1)]
+    doomed, log = forked(hang, data, output / KILLED), output / KILLED / LOG
+    while not (log.is_file() and f'"step": {HANGS_AFTER},' in log.read_text(encoding="utf-8")):
+        if os.waitpid(doomed, os.WNOHANG)[0]:
+            sys.exit("The training ended before it was killed.")
+        time.sleep(0.02)
+    os.kill(doomed, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(doomed, 0)[1]) == -signal.SIGKILL
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) for number in both))
+
+
 if __name__ == "__main__":
-    data, output, how = sys.argv[1:]
-    if how == "hang":
-        # Where train looks for it.
-        vars(module)["TrainingLog"] = HangingLog
-    module.train(MODEL, LORA, SETTINGS, Path(data), Path(output))
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""`casewright finetune train`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.finetune.training.log import TrainingLog
+from tests.serve.helpers import new_home, one_line_error, run
+from tests.support.trained import write_set
+
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
+RECIPE = """
+[data]
+domain = "shopping"
+
+[model]
+device = "cpu"
+new = { hidden = 32, layers = 1, heads = 2, kv_heads = 2, vocabulary = 512, positions = 2048 }
+
+[training]
+steps = 3
+save_steps = 1
+log_steps = 1
+"""
+
+
+def test_ctrl_c_ends_with_one_line_and_the_training_goes_on_by_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = new_home(tmp_path / "home")
+    (home / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    write_set(home / "set", train=4, validation=2)
+    command = ["finetune", "train", "--recipe", "recipe.toml", "--data", "set", "--output", "out"]
+
+    def interrupted(self: TrainingLog, step: int, figures: Mapping[str, Any]) -> None:
+        if step == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLog, "add", interrupted)
+        stopped = run(home, *command)
+    assert (stopped.returncode, stopped.stdout) == (130, "")
+    assert stopped.stderr == "Stopped. The same command with --resume goes on.\n"
+    done = run(home, *command, "--resume", "--json")
+    assert done.returncode == 0
+    told = json.loads(done.stdout)
+    assert (told["folder"], told["metrics"]["resumed_after_steps"]) == ("out", 1)
+    assert done.stderr == "Resuming after step 1.\n"
+
+
+def test_an_unusable_recipe_is_one_line(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    (home / "recipe.toml").write_text(
+        RECIPE.replace("\nsteps = 3", "\nsteps = 0"), encoding="utf-8"
+    )
+    ran = run(home, "finetune", "train", "--recipe", "recipe.toml", "--data", "s", "--output", "o")
+    assert "training.steps: 0 is not possible" in one_line_error(ran)
