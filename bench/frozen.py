@@ -9,9 +9,10 @@ import numpy as np
 from casewright.bench.planner import UncachedQuestions, planner_figures, share_right
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.finetune.evaluation import FallbackPlanner, as_row, judge, score_classes
+from casewright.finetune.evaluation import as_row, judge, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
+from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.request import Planner
 from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
 from casewright.serve.session import open_reader

@@ -17,16 +17,10 @@ from numpy.typing import NDArray
 from casewright.bench.report import Report
 from casewright.domains import Domain
 from casewright.finetune.baselines.classifiers import train_classifiers
-from casewright.finetune.evaluation import (
-    MULTI_STEP,
-    FallbackPlanner,
-    Verdict,
-    as_row,
-    judge,
-    score_classes,
-)
+from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, judge, score_classes
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
 from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
+from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
 from casewright.planner.request import Planner

@@ -148,7 +148,7 @@ def _regression(
 ) -> Regression:
     """Fit standardised features, and return the weights of the features as they are."""
     try:
-        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+        from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise DependencyError(
             "Training a judge needs scikit-learn. Run: pip install 'casewright[finetune]'"

@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError
 from casewright.planner.chat_call import aask, ask
 from casewright.planner.chat_failure import failure, place
-from casewright.planner.fallback import fallback_plan
+from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
 from casewright.planner.plan_cases import EXAMPLES, similar_plans
 from casewright.planner.prompt import Prompt, render_prompt
-from casewright.planner.request import (
-    MAX_WRITTEN_CHARACTERS,
-    Planner,
-    PlanRequest,
-    PlanResult,
-)
+from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.planner.validate import violations
 from casewright.stores import CaseStore
 
@@ -71,7 +66,7 @@ class ChatPlanner:
         seconds: float = 30.0,
     ) -> None:
         self._model = model
-        self._fallback = fallback
+        self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
         self._seconds = seconds
@@ -89,7 +84,7 @@ class ChatPlanner:
                 break
             if (plan := self._read(run, answer)) is not None:
                 return self._result(run, plan)
-        return self._given_up(run, self._fallback.plan(request) if self._fallback else None)
+        return self._given_up(run, self._fallback.plan(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """The same, without blocking the event loop."""
@@ -103,7 +98,7 @@ class ChatPlanner:
                 break
             if (plan := self._read(run, answer)) is not None:
                 return self._result(run, plan)
-        return self._given_up(run, await self._fallback.aplan(request) if self._fallback else None)
+        return self._given_up(run, await self._fallback.aplan(request))
 
     def _begin(self, request: PlanRequest) -> _Run:
         from langchain_core.messages import HumanMessage, SystemMessage
@@ -161,16 +156,15 @@ class ChatPlanner:
         spent = (time.perf_counter() - run.started) * 1000
         return PlanResult(plan, self.name, run.attempts, "", spent, run.tokens)
 
-    def _given_up(self, run: _Run, other: PlanResult | None) -> PlanResult:
-        if other is None:
-            other = PlanResult(fallback_plan(run.request), "fallback")
-        return replace(
+    def _given_up(self, run: _Run, other: PlanResult) -> PlanResult:
+        return in_place_of(
+            self.name,
+            run.problem,
             other,
-            attempts=run.attempts + other.attempts,
-            fallback=f"{self.name}: {run.problem}",
             milliseconds=(time.perf_counter() - run.started) * 1000,
+            attempts=run.attempts,
             tokens=run.tokens,
-            written=run.written[:MAX_WRITTEN_CHARACTERS],
+            written=run.written,
         )
 
 

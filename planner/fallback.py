@@ -1,9 +1,13 @@
-"""The plan for when no other could be had."""
+"""The plan for when no other could be had, and what is told of a planner that gave up."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+from casewright.errors import CasewrightError, told
 from casewright.planner.plan import Plan, QuestionRef, Step
-from casewright.planner.request import PlanRequest
+from casewright.planner.request import MAX_WRITTEN_CHARACTERS, PlanRequest, PlanResult
 from casewright.tools import NO_EVIDENCE, Source
 
 
@@ -22,3 +26,50 @@ def fallback_plan(request: PlanRequest) -> Plan:
         ):
             return Plan((Step(tool.name, ((required[0].name, QuestionRef()),)),))
     return Plan((Step(NO_EVIDENCE.name),))
+
+
+class FallbackPlanner:
+    """Plans by ``fallback_plan`` whatever is asked."""
+
+    name = "fallback"
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the fallback plan."""
+        return PlanResult(fallback_plan(request), self.name)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the fallback plan."""
+        return self.plan(request)
+
+
+def in_place_of(
+    planner: str,
+    why: str | Exception,
+    other: PlanResult,
+    *,
+    milliseconds: float,
+    attempts: int = 1,
+    tokens: Mapping[str, int] | None = None,
+    written: str = "",
+) -> PlanResult:
+    """Return a fallback's result, which says why the planner that was asked has none.
+
+    Args:
+        planner: Name of the one that was asked.
+        why: What went wrong.
+        other: The fallback's.
+        milliseconds: What both took.
+        attempts: Plans that the planner tried.
+        tokens: Of its language model, if it counted them.
+        written: What that wrote; cut to ``MAX_WRITTEN_CHARACTERS``.
+    """
+    if isinstance(why, Exception):
+        why = str(why) if isinstance(why, CasewrightError) else f"It failed: {told(why)}"
+    return replace(
+        other,
+        attempts=attempts + other.attempts,
+        fallback=f"{planner}: {why}",
+        milliseconds=milliseconds,
+        tokens=tokens or other.tokens,
+        written=written[:MAX_WRITTEN_CHARACTERS],
+    )

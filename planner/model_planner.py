@@ -6,22 +6,17 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from casewright.errors import CasewrightError, PlanError, told
+from casewright.errors import PlanError
 from casewright.planner.chat_planner import plan_lines
-from casewright.planner.fallback import fallback_plan
+from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import FREE_TOKENS, HEAD_BYTES, MAX_TOKENS
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, LAMBDA_B, LAMBDA_D, similar_plans
 from casewright.planner.prompt import render_prompt
-from casewright.planner.request import (
-    MAX_WRITTEN_CHARACTERS,
-    Planner,
-    PlanRequest,
-    PlanResult,
-)
+from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.stores import CaseStore
 from casewright.tools.deadline import start_daemon
 
@@ -39,16 +34,6 @@ class _Asked:
     request: PlanRequest
     prompt: PromptTokens
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """Why there is no plan of the model's, what it wrote in its place, and what that took."""
-
-    error: Exception
-    seconds: float
-    text: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 class ModelPlanner:
@@ -99,7 +84,7 @@ class ModelPlanner:
         self._model = model
         self._decoder = Decoder(model, head_bytes=head_bytes, static=static)
         self._matcher = _matchers(model, constrained=constrained)
-        self._fallback = fallback
+        self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
         self._lambda_d = lambda_d
@@ -131,7 +116,7 @@ class ModelPlanner:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 spent = time.perf_counter() - started
-                results[place] = self._given_up(request, _Failed(error, spent))
+                results[place] = self._given_up(request, error, spent)
             else:
                 asked = _Asked(request, prompt, time.perf_counter() - started)
                 together[prompt.head].append((place, asked))
@@ -200,7 +185,7 @@ class ModelPlanner:
         self, request: PlanRequest, made: Written | Exception, text: str, seconds: float
     ) -> PlanResult:
         if isinstance(made, Exception):
-            return self._given_up(request, _Failed(made, seconds, text))
+            return self._given_up(request, made, seconds, text)
         tokens = {
             "input": made.prompt_tokens,
             "output": len(made.tokens),
@@ -212,24 +197,20 @@ class ModelPlanner:
             plan = parse_plan(plan_lines(whole))
             request.validate(plan)
         except PlanError as error:
-            return self._given_up(request, _Failed(error, seconds, whole, tokens))
+            return self._given_up(request, error, seconds, whole, tokens)
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
 
-    def _given_up(self, request: PlanRequest, failed: _Failed) -> PlanResult:
-        error = failed.error
-        why = str(error) if isinstance(error, CasewrightError) else f"It failed: {told(error)}"
-        if self._fallback is not None:
-            other = self._fallback.plan(request)
-        else:
-            other = PlanResult(fallback_plan(request), "fallback")
-        return replace(
-            other,
-            attempts=1 + other.attempts,
-            fallback=f"{self.name}: {why}",
-            milliseconds=other.milliseconds + failed.seconds * 1000,
-            tokens=failed.tokens or other.tokens,
-            written=failed.text[:MAX_WRITTEN_CHARACTERS],
-        )
+    def _given_up(
+        self,
+        request: PlanRequest,
+        why: Exception,
+        seconds: float,
+        text: str = "",
+        tokens: Mapping[str, int] | None = None,
+    ) -> PlanResult:
+        other = self._fallback.plan(request)
+        spent = seconds * 1000 + other.milliseconds
+        return in_place_of(self.name, why, other, milliseconds=spent, tokens=tokens, written=text)
 
 
 def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:

@@ -175,9 +175,10 @@ def _evaluate(
     controls: bool,
 ) -> Evaluation:
     from casewright.bench.planner import UncachedQuestions
-    from casewright.finetune.evaluation import FallbackPlanner, ShuffledPlans, evaluate
+    from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups
     from casewright.planner import plan_store
+    from casewright.planner.fallback import FallbackPlanner
     from casewright.serve.finetune_eval_planners import make_planners
     from casewright.stores import default_encoder
     from casewright.stores.progress import note

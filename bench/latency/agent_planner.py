@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from casewright.bench.latency.step_agent import AgentRun, StepAgent, agent_prompt
-from casewright.errors import CasewrightError, InputError, told
+from casewright.errors import InputError
+from casewright.graph.call import since
 from casewright.planner import PlanRequest, PlanResult, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder, Limits
-from casewright.planner.fallback import fallback_plan
+from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.model_limits import MAX_TOKENS
 from casewright.planner.plan_cases import similar_plans
@@ -61,7 +61,7 @@ class AgentPlanner:
         self._model = model
         self._agent = StepAgent(model, PlanGrammar(model.grammar_tokenizer), Decoder(model))
         self._scope = dict(scope or {})
-        self._fallback = fallback
+        self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
         self._seconds = seconds
@@ -79,11 +79,12 @@ class AgentPlanner:
             plan = parse_plan(run.plan)
             request.validate(plan)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            return self._given_up(request, error, started)
+            other = self._fallback.plan(request)
+            return in_place_of(self.name, error, other, milliseconds=since(started))
         return PlanResult(
             plan,
             self.name,
-            milliseconds=(time.perf_counter() - started) * 1000,
+            milliseconds=since(started),
             tokens=_tokens(run, len(prompt.head)),
         )
 
@@ -96,19 +97,6 @@ class AgentPlanner:
         if self._plan_cases is not None:
             found = similar_plans(self._plan_cases, request, self._examples)
         return self._model.encode(agent_prompt(render_prompt(request, found)))
-
-    def _given_up(self, request: PlanRequest, error: Exception, started: float) -> PlanResult:
-        why = str(error) if isinstance(error, CasewrightError) else f"It failed: {told(error)}"
-        if self._fallback is not None:
-            other = self._fallback.plan(request)
-        else:
-            other = PlanResult(fallback_plan(request), "fallback")
-        return replace(
-            other,
-            attempts=1 + other.attempts,
-            fallback=f"{self.name}: {why}",
-            milliseconds=(time.perf_counter() - started) * 1000,
-        )
 
 
 def check_callable(toolbox: Toolbox) -> None:

@@ -35,8 +35,8 @@ def fit_regression(
     import warnings
 
     try:
-        from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
-        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise DependencyError(
             "Training classifiers needs scikit-learn. Run: pip install 'casewright[finetune]'"

@@ -7,7 +7,7 @@ from casewright.finetune.evaluation.item import EvaluationItem, items_of
 from casewright.finetune.evaluation.markdown import to_markdown
 from casewright.finetune.evaluation.scores import ClassScore, as_row, score_classes
 from casewright.finetune.evaluation.tables import Table, tables
-from casewright.finetune.evaluation.trivial import FallbackPlanner, ShuffledPlans
+from casewright.finetune.evaluation.trivial import ShuffledPlans
 from casewright.finetune.evaluation.verdict import (
     MULTI_STEP,
     PAPER_ARGUMENT_TOOLS,
@@ -23,7 +23,6 @@ __all__ = [
     "ClassScore",
     "Evaluation",
     "EvaluationItem",
-    "FallbackPlanner",
     "Figure",
     "ShuffledPlans",
     "Table",

@@ -1,4 +1,4 @@
-"""What every planner must beat: one plan for all questions, and right plans for the wrong ones."""
+"""What every planner must beat beside the fallback plan: right plans for the wrong questions."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ from collections.abc import Sequence
 
 from casewright.finetune.evaluation.item import EvaluationItem
 from casewright.planner import Plan, PlanRequest, PlanResult
-from casewright.planner.fallback import fallback_plan
-
-
-class FallbackPlanner:
-    """The plan of last resort, for every question."""
-
-    name = "fallback"
-
-    def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the fallback plan."""
-        return PlanResult(fallback_plan(request), self.name)
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the fallback plan."""
-        return self.plan(request)
 
 
 class ShuffledPlans:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import f1_score  # type: ignore[import-untyped]
+from sklearn.metrics import f1_score
 
 from casewright.finetune.evaluation.intervals import (
     Resamples,

@@ -11,7 +11,6 @@ from casewright.errors import InputError
 from casewright.finetune.evaluation import (
     Evaluation,
     EvaluationItem,
-    FallbackPlanner,
     ShuffledPlans,
     evaluate,
     items_of,
@@ -19,6 +18,7 @@ from casewright.finetune.evaluation import (
     to_markdown,
 )
 from casewright.planner import PlanRequest, PlanResult, parse_plan
+from casewright.planner.fallback import FallbackPlanner
 from tests.finetune.evaluating import (
     DESK,
     FACT,
