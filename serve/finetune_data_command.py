@@ -100,3 +100,9 @@ def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
         f"{queries['left_out_for_measuring']:,} are for measuring and were left out. "
         f"Share of instructions: {manifest['instructions']['share']:.3f}."
     )
+    for told in manifest.get("toolsets", ()):
+        spoiled = ", ".join(told["contaminates"]) or "nothing"
+        typer.echo(
+            f"Of {told['reader']} {told['queries']:,} queries were taken and "
+            f"{sum(told['refused'].values()):,} were not; it can no longer measure: {spoiled}."
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.training.new_model import new_mistral
+from casewright.finetune.training.plan_tokenizer import train_tokenizer
 
 #: Tokens it knows; positions enough for the longest prompt.
 VOCABULARY, POSITIONS = 1024, 16384

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.bench.decoding.tokenizer import VOCABULARY
 from casewright.errors import InputError
-from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.training.new_model import new_mistral
+from casewright.finetune.training.plan_tokenizer import train_tokenizer
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,4 +64,6 @@ class TrainingExample:
         if seam and prompt[seam : seam + len(_SEAM)] != _SEAM:
             raise InputError(f"Training example {id_!r} has no blank line at its seam, {seam}.")
         tail = prompt[seam + len(_SEAM) :] if seam else prompt
-        return cls(id_, task, source, Prompt(prompt[:seam], tail), completion)
+        # Many examples have one head: it is kept once.
+        head = sys.intern(prompt[:seam])
+        return cls(id_, task, source, Prompt(head, tail), completion)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,12 @@ from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.manifest import Made, manifest_of
 from casewright.finetune.examples.mixture import instructions_beside, mix, without_duplicates
 from casewright.finetune.examples.query_pool import query_pool
-from casewright.finetune.examples.shots import Neighbours
+from casewright.finetune.examples.shared_toolboxes import Posing, posed
+from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.split import in_validation, validation_items
-from casewright.finetune.examples.tevo import evolve
+from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.examples.toolset_examples import toolset_examples
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
@@ -57,12 +59,13 @@ def make_training_set(
     *,
     chat: BaseChatModel | None = None,
 ) -> TrainingSet:
-    """Make a training set: sampling, TEvo, TTG, instructions, mixture, validation.
+    """Make a training set: sampling, TEvo, TTG, other tool sets, instructions, mixture, validation.
 
     The same arguments make the same set, byte for byte. What is drawn for a query depends on the
     seed, its id and the queries beside it, not on its place. All examples of a query, and of the
     queries most like it, are for training or all for validation; plan cases shown in prompts are
-    queries of the training side alone.
+    queries of the training side alone. Queries of public tool-use sets are trained on alone, so
+    that validation is of the toolbox that is planned for.
 
     Args:
         data: The recipe's section.
@@ -73,12 +76,21 @@ def make_training_set(
 
     Raises:
         InputError: The queries do not fit the toolbox, or there are too few queries or instructions
-            for what the recipe asks for.
+            for what the recipe asks for, or a tool-use set cannot be read.
     """
     pool = query_pool(given.queries, given.toolbox, given.measuring)
     chosen = choose_queries(pool.queries, data.sampling, encoder, data.seed)
     held = _held(chosen, data, encoder)
     plans, held_plans = _plan_examples(data, given, chosen, held, encoder)
+    foreign, toolsets = toolset_examples(
+        data.toolsets,
+        data.tevo,
+        data.ttg,
+        encoder,
+        seed=data.seed,
+        measuring=frozenset(map(plain, given.measuring)),
+    )
+    plans += foreign
     refused: Counter[str] = Counter()
     others = _instructions(data, len(plans), chat, refused)
     mixed = mix(
@@ -94,7 +106,7 @@ def make_training_set(
             side = in_validation(example.source, data.validation, seed=data.seed)
         sides[side].append(example)
     train, validation = tuple(sides[False]), tuple(sides[True])
-    made = Made(train, validation, chosen, len(held), pool, refused)
+    made = Made(train, validation, chosen, len(held), pool, toolsets, refused)
     return TrainingSet(train, validation, manifest_of(made, data, given.toolbox, given.pools))
 
 
@@ -119,35 +131,35 @@ def _plan_examples(
     if tevo.shots or (tevo.enabled and tevo.examples):
         shown = [query for place, query in enumerate(chosen) if place not in held]
         neighbours = Neighbours(shown, encoder)
-    made: list[TrainingExample] = []
+    posing = Posing(given.toolbox, tevo, given.pools, neighbours, given.distractors)
+    made: dict[str, list[TrainingExample]] = {str(query.record.id): [] for query in chosen}
     held_ids: set[str] = set()
-    with progress_bar("Making examples of queries", len(chosen)) as advance:
-        for place, query in enumerate(chosen):
-            for example in _examples_of(query, data, given, neighbours):
-                made.append(example)
-                if place in held:
-                    held_ids.add(example.id)
-            advance(1)
-    return without_duplicates(made), held_ids
+    sides = [
+        [query for place, query in enumerate(chosen) if (place in held) is side]
+        for side in (False, True)
+    ]
+    with progress_bar("Making examples of queries", len(chosen) * data.copies) as advance:
+        for side, queries in zip((False, True), sides, strict=True):
+            # Apart: a head that is only validated with has been trained on by nobody.
+            for copy, evolved, rng in posed(
+                queries, posing, encoder, seed=data.seed, copies=data.copies
+            ):
+                for one in evolved:
+                    examples = _examples_of(one, data, copy, rng)
+                    made[str(one.query.record.id)] += examples
+                    held_ids.update(example.id for example in examples if side)
+                advance(len(evolved))
+    # In the queries' order, whoever shared a toolbox with them.
+    return without_duplicates(example for some in made.values() for example in some), held_ids
 
 
 def _examples_of(
-    query: AnnotatedQuery, data: DataSection, given: Ingredients, neighbours: Neighbours | None
-) -> Iterator[TrainingExample]:
-    for copy in range(1, data.copies + 1):
-        # A text, which Python's random numbers hash the same way in every process.
-        rng = random.Random(f"{data.seed}:{query.record.id}:{copy}")
-        evolved = evolve(
-            query,
-            given.toolbox,
-            data.tevo,
-            given.pools,
-            neighbours,
-            rng,
-            distractors=given.distractors,
-        )
-        for example in tasks_of(evolved, data.ttg, rng):
-            yield example if copy == 1 else replace(example, id=f"{example.id}@{copy}")
+    evolved: Evolved, data: DataSection, copy: int, rng: random.Random
+) -> list[TrainingExample]:
+    examples = tasks_of(evolved, data.ttg, rng)
+    if copy == 1:
+        return examples
+    return [replace(example, id=f"{example.id}@{copy}") for example in examples]
 
 
 def _instructions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class Made:
         chosen: The queries that were taken.
         held: How many of them are for validation.
         pool: The queries that could be taken.
+        toolsets: Of each public tool-use set, what is told of it.
         refused: Why records of the sources of instructions were left out, and how often.
     """
 
@@ -41,6 +42,7 @@ class Made:
     chosen: Sequence[AnnotatedQuery]
     held: int
     pool: QueryPool
+    toolsets: Sequence[Mapping[str, Any]]
     refused: Mapping[str, int]
 
 
@@ -51,6 +53,7 @@ def manifest_of(
     sides = {TRAIN: made.train, VALIDATION: made.validation}
     everything = [*made.train, *made.validation]
     generic = [example for example in everything if is_instruction(example)]
+    sets = {told["reader"] for told in made.toolsets}
     return {
         "format": FORMAT,
         "casewright": __version__,
@@ -70,10 +73,11 @@ def manifest_of(
             name: {
                 "all": len(examples),
                 "tasks": _counts(example.task for example in examples),
-                "sources": _counts(map(_source_kind, examples)),
+                "sources": _counts(_source_kind(example, sets) for example in examples),
             }
             for name, examples in sides.items()
         },
+        **({"toolsets": list(made.toolsets)} if made.toolsets else {}),
         "instructions": {
             "share": round(len(generic) / len(everything), 4),
             **_provenance({example.source for example in generic}),
@@ -99,8 +103,9 @@ def _provenance(sources: set[str]) -> dict[str, Any]:
     }
 
 
-def _source_kind(example: TrainingExample) -> str:
-    return example.source.partition(":")[0] if is_instruction(example) else "queries"
+def _source_kind(example: TrainingExample, toolsets: Collection[str]) -> str:
+    name = example.source.partition(":")[0]
+    return name if is_instruction(example) or name in toolsets else "queries"
 
 
 def _counts(names: Iterable[str]) -> dict[str, int]:

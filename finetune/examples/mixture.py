@@ -75,7 +75,9 @@ def mix(
 
 def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExample]:
     """Return the examples, of those with one prompt and completion only the first."""
-    first: dict[tuple[str, str], TrainingExample] = {}
+    first: dict[tuple[str, str, str], TrainingExample] = {}
     for example in examples:
-        first.setdefault((str(example.prompt), example.completion), example)
+        # Not the whole prompt as one text: many examples share their head's.
+        key = (example.prompt.head, example.prompt.tail, example.completion)
+        first.setdefault(key, example)
     return list(first.values())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 
+from casewright.finetune.examples.heads import shared_head
 from casewright.finetune.examples.secondary import Posed, Subject
 from casewright.finetune.examples.tevo import Evolved
 from casewright.planner import Prompt, is_span
 from casewright.planner.literals import text_literals
-from casewright.planner.prompt import render_head
 
 QUERY_ROLE = """\
 You read look-up plans of a question-answering assistant. A plan is the calls of tools that fetch \
@@ -60,7 +60,7 @@ def query_from_plan(subject: Subject, rng: random.Random) -> Posed | None:
             f"Plan:\n{evolved.plan}\nQuestion:",
         )
     )
-    prompt = Prompt(render_head(evolved.request.toolbox, QUERY_ROLE), tail)
+    prompt = Prompt(shared_head(evolved.request.toolbox, QUERY_ROLE), tail)
     return Posed(prompt, evolved.query.query)
 
 
@@ -85,4 +85,4 @@ def identify_tools(subject: Subject, rng: random.Random) -> Posed | None:
         )
     )
     names = [name for name in evolved.request.toolbox.names if name in needed]
-    return Posed(Prompt(render_head(evolved.request.toolbox, TOOLS_ROLE), tail), ", ".join(names))
+    return Posed(Prompt(shared_head(evolved.request.toolbox, TOOLS_ROLE), tail), ", ".join(names))

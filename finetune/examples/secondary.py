@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from casewright.finetune.examples.heads import prompt_of
 from casewright.finetune.examples.tevo import Evolved
-from casewright.planner import Prompt, render_prompt
+from casewright.planner import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Subject:
     @classmethod
     def of(cls, evolved: Evolved) -> Subject:
         """Render the planner's prompt."""
-        return cls(evolved, render_prompt(evolved.request))
+        return cls(evolved, prompt_of(evolved.request))
 
     @property
     def context(self) -> str:

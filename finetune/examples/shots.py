@@ -76,7 +76,7 @@ class Neighbours:
         for number, need in enumerate(self._needs):
             self._groups[need].append(number)
         rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
-        vectors = _units(encoder, list(rows))
+        vectors = units(encoder, list(rows))
         self._vectors = vectors[[rows[query.query] for query in self._shown]]
         self._near = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
@@ -158,7 +158,7 @@ class Neighbours:
     def _numbers(self, question: str) -> NDArray[np.int32]:
         found = self._near.get(question)
         if found is None:
-            found = next(self._search([question], _units(self._encoder, [question])))
+            found = next(self._search([question], units(self._encoder, [question])))
         return found
 
     def _search(
@@ -188,7 +188,7 @@ def _need(query: AnnotatedQuery) -> _Need:
     return _Need(task(plan), frozenset(plan.tools), frozenset(context_fields(plan)))
 
 
-def _units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+def units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Embed texts as unit vectors (n, dimension); a zero vector stays one."""
     if not texts:
         return np.zeros((0, 1), np.float32)

@@ -12,47 +12,14 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pydantic import Field
-
 from casewright.errors import PlanError
-from casewright.finetune.examples.renaming import RenameShares, Renaming, draw_renaming
-from casewright.finetune.examples.shots import NEAREST, Neighbours, plain
-from casewright.finetune.examples.tool_pools import ToolPool, named_tools
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.examples.drawn_toolbox import DrawnToolbox, draw_toolbox
+from casewright.finetune.examples.renaming import Renaming
+from casewright.finetune.examples.shots import Neighbours, plain
+from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
-from casewright.tools import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
-
-
-class TevoSettings(Section):
-    """How far prompts are from the one that serving renders; each share is a probability.
-
-    Attributes:
-        enabled: Whether anything but the plan cases in the tail varies.
-        unchanged: Of a prompt, to keep the toolbox that serving shows.
-        drop_tools: Of a changed prompt, to show a random subset of the tools that it does not need.
-        rename_tools: Of a tool, to be renamed.
-        rename_parameters: Of a parameter, to be renamed.
-        rename_results: Of a result field, to be renamed wherever it is returned.
-        reword: Of a description, to be one of the pool's.
-        examples: Of a tool's fixed example, to be a sampled query of that tool alone.
-        no_example: Of a tool, to be shown without an example.
-        distractors: At most how many tools of other domains are added, where there are any.
-        shots: At most how many plan cases the tail shows; how many is drawn.
-        random_shots: Of a plan case, to be any other query's, and none of those most alike.
-    """
-
-    enabled: bool = True
-    unchanged: float = Field(default=0.2, ge=0, le=1)
-    drop_tools: float = Field(default=0.7, ge=0, le=1)
-    rename_tools: float = Field(default=0.5, ge=0, le=1)
-    rename_parameters: float = Field(default=0.3, ge=0, le=1)
-    rename_results: float = Field(default=0.3, ge=0, le=1)
-    reword: float = Field(default=0.5, ge=0, le=1)
-    examples: float = Field(default=0.5, ge=0, le=1)
-    no_example: float = Field(default=0.1, ge=0, le=1)
-    distractors: int = Field(default=0, ge=0)
-    shots: int = Field(default=4, ge=0, le=NEAREST)
-    random_shots: float = Field(default=0.25, ge=0, le=1)
+from casewright.tools import Toolbox, ToolExample, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,71 +63,59 @@ def evolve(
     Raises:
         InputError: The record's request is unusable; see ``QueryRecord.request``.
     """
-    asked = query.record.request(toolbox)
-    changed = settings.enabled and rng.random() >= settings.unchanged
-    names, tools = Renaming(), list(asked.toolbox)
-    if changed:
-        tools = _subset(query, asked.toolbox, settings, rng)
-        free = [t for t in distractors if t.name not in toolbox and t.name not in asked.toolbox]
-        tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
-        rng.shuffle(tools)
-        # Where serving has it, unless it is told otherwise.
-        tools.append(asked.toolbox[NO_EVIDENCE.name])
-        shares = RenameShares(
-            settings.rename_tools, settings.rename_parameters, settings.rename_results
-        )
-        # A name that another tool's description says cannot change there.
-        named = {name for tool in tools for name in _named(tool, asked.toolbox.names)}
-        names = draw_renaming(tools, pools, shares, rng, fixed=sorted(named))
-    own = replace(asked, toolbox=Toolbox(tools))
-    shots: list[AnnotatedQuery] = []
+    drawn = draw_toolbox([query], toolbox, settings, pools, rng, distractors=distractors)
+    return pose([query], drawn, settings, pools, neighbours, rng)[0]
+
+
+def pose(
+    queries: Sequence[AnnotatedQuery],
+    drawn: DrawnToolbox,
+    settings: TevoSettings,
+    pools: Mapping[str, ToolPool],
+    neighbours: Neighbours | None,
+    rng: random.Random,
+) -> list[Evolved]:
+    """Pose queries under one drawn toolbox: their requests share it, and their prompts a head.
+
+    Args:
+        queries: Their plans call tools of that toolbox alone.
+        drawn: The toolbox, in which words and examples are drawn here.
+        settings: How much varies.
+        pools: Other descriptions by tool.
+        neighbours: Where plan cases and examples come from; none are drawn without. No example
+            has a question of these queries or of their plan cases.
+        rng: Draws.
+
+    Raises:
+        InputError: A question or a context is unusable.
+    """
+    requests = [PlanRequest(query.query, drawn.own, query.record.context) for query in queries]
+    shots: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
-        count = rng.randint(0, settings.shots)
-        shots = neighbours.shots(own, count, settings.random_shots, rng)
-    avoid = {plain(case.query) for case in (query, *shots)}
+        shots = [
+            neighbours.shots(request, rng.randint(0, settings.shots), settings.random_shots, rng)
+            for request in requests
+        ]
+    asked = {plain(query.query) for query in queries}
+    avoid = asked | {plain(case.query) for cases in shots for case in cases}
     evolved = []
-    for tool in tools:
-        spec = names.spec(tool)
-        example = _own_example(tool, query, own.toolbox)
-        if changed:
+    for tool in drawn.own:
+        spec = drawn.names.spec(tool)
+        example = _own_example(tool, asked, drawn.own)
+        if drawn.changed:
             spec = _reworded(spec, tool, pools.get(tool.name), settings.reword, rng)
-            example = _drawn_example(tool, example, own.toolbox, settings, neighbours, avoid, rng)
-        evolved.append(replace(spec, example=_under(names, example)))
-    return Evolved(
-        query,
-        replace(asked, toolbox=Toolbox(evolved)),
-        names.plan(query.plan),
-        tuple(ToolExample(shot.query, str(names.plan(shot.plan))) for shot in shots),
-    )
-
-
-def _subset(
-    query: AnnotatedQuery, toolbox: Toolbox, settings: TevoSettings, rng: random.Random
-) -> list[ToolSpec]:
-    """Return the tools that the plan needs, and a random subset of the others."""
-    needed = {*query.plan.tools, NO_EVIDENCE.name}
-    others = [name for name in toolbox.names if name not in needed]
-    if rng.random() < settings.drop_tools:
-        others = rng.sample(others, rng.randint(0, len(others)))
-    kept = {*needed, *others}
-    # A tool that another's description names comes with it.
-    while (
-        missing := {
-            name
-            for tool in kept
-            if tool in toolbox
-            for name in _named(toolbox[tool], toolbox.names)
-        }
-        - kept
-    ):
-        kept |= missing
-    return [tool for tool in toolbox if tool.name in kept and tool.name != NO_EVIDENCE.name]
-
-
-def _named(tool: ToolSpec, names: Sequence[str]) -> list[str]:
-    texts = [tool.description, *(parameter.description for parameter in tool.parameters)]
-    others = [name for name in names if name != tool.name]
-    return [name for text in texts if text for name in named_tools(text, others)]
+            example = _drawn_example(tool, example, drawn.own, settings, neighbours, avoid, rng)
+        evolved.append(replace(spec, example=_under(drawn.names, example)))
+    toolbox = Toolbox(evolved)
+    return [
+        Evolved(
+            query,
+            replace(request, toolbox=toolbox),
+            drawn.names.plan(query.plan),
+            tuple(ToolExample(case.query, str(drawn.names.plan(case.plan))) for case in cases),
+        )
+        for query, request, cases in zip(queries, requests, shots, strict=True)
+    ]
 
 
 def _reworded(
@@ -183,8 +138,8 @@ def _reworded(
     return replace(spec, description=text, parameters=tuple(parameters))
 
 
-def _own_example(tool: ToolSpec, query: AnnotatedQuery, shown: Toolbox) -> tuple[str, Plan] | None:
-    if tool.example is None or plain(tool.example.query) == plain(query.query):
+def _own_example(tool: ToolSpec, asked: Container[str], shown: Toolbox) -> tuple[str, Plan] | None:
+    if tool.example is None or plain(tool.example.query) in asked:
         return None
     plan = _parsed(tool.example.plan)
     if plan is None or any(name not in shown for name in plan.tools):

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.examples.heads import prompt_of
 from casewright.finetune.examples.masked_tasks import complete_plan, fill_parameters, fill_step
 from casewright.finetune.examples.order_task import order_steps
 from casewright.finetune.examples.provided_task import provided_tools
@@ -20,7 +21,6 @@ from casewright.finetune.examples.reading_tasks import identify_tools, query_fro
 from casewright.finetune.examples.secondary import Posed, Subject, Task
 from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.recipe.section import Section
-from casewright.planner import render_prompt
 
 TaskName = Literal[
     "query_from_plan",
@@ -51,11 +51,12 @@ class TtgSettings(Section):
 
     Attributes:
         tasks_per_query: How many, planning itself included (the paper's Table 3 counts so); 0 and
-            1 both mean planning alone. A query that fewer tasks apply to has fewer.
+            1 both mean planning alone, and 1.25 a second task for every fourth query, drawn. A
+            query that fewer tasks apply to has fewer.
         tasks: The secondary tasks to draw from.
     """
 
-    tasks_per_query: int = Field(default=3, ge=0, le=1 + len(TASK_NAMES))
+    tasks_per_query: float = Field(default=3, ge=0, le=1 + len(TASK_NAMES))
     tasks: tuple[TaskName, ...] = TASK_NAMES
 
 
@@ -66,12 +67,15 @@ def tasks_of(evolved: Evolved, settings: TtgSettings, rng: random.Random) -> lis
     the other arguments alone.
     """
     source = _source(evolved)
-    prompt = render_prompt(evolved.request, evolved.shots)
+    prompt = prompt_of(evolved.request, evolved.shots)
     posed: list[tuple[str, Posed]] = [(PLAN_TASK, Posed(prompt, str(evolved.plan)))]
     subject = Subject.of(evolved)
+    wanted, part = divmod(settings.tasks_per_query, 1)
+    if part and rng.random() < part:
+        wanted += 1
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
-        if len(posed) >= settings.tasks_per_query:
+        if len(posed) >= wanted:
             break
         if (task := TASKS[name](subject, rng)) is not None:
             posed.append((name, task))

@@ -133,7 +133,7 @@ def tool_queries(
     Queries inside a dialogue are left out: what was said before them is no part of a query.
 
     Args:
-        name: The reader: ``toolalpaca``, ``bfcl`` or ``glaive``.
+        name: The reader, one that reads plans: ``toolalpaca``, ``bfcl``, ``sealtools``, ….
         path: Its file or folder.
         refused: Is added the reasons for which records were left out, and how often.
 

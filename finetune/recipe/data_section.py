@@ -8,7 +8,8 @@ from typing import Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from casewright.finetune.examples.tevo import TevoSettings
+from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.toolset import ToolsetSource
 from casewright.finetune.examples.ttg import TtgSettings
 from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS
 from casewright.finetune.instructions.settings import InstructionSettings, InstructionSource
@@ -20,21 +21,29 @@ from casewright.finetune.recipe.section import Section
 DOMAINS = "domains"
 
 
+def _there(path: str, info: ValidationInfo) -> str:
+    """Return where a source's files are, beside the recipe; the name that one may have instead."""
+    found, name = beside(info, path), info.data.get("reader", HUGGING_FACE)
+    if found.exists():
+        return str(found)
+    if name != HUGGING_FACE and looked_for(info):
+        raise ValueError(
+            f'There is nothing at "{path}" beside the recipe. Give {READERS[name].files}, of '
+            f"{READERS[name].origin}."
+        )
+    return path
+
+
 class InstructionPlace(InstructionSource):
     """One of ``[[data.instructions.sources]]``; its files are looked for beside the recipe."""
 
-    @field_validator("path")
-    @classmethod
-    def _there(cls, path: str, info: ValidationInfo) -> str:
-        found, name = beside(info, path), info.data.get("reader", HUGGING_FACE)
-        if found.exists():
-            return str(found)
-        if name != HUGGING_FACE and looked_for(info):
-            raise ValueError(
-                f'There is nothing at "{path}" beside the recipe. Give {READERS[name].files}, of '
-                f"{READERS[name].origin}."
-            )
-        return path
+    _path_there = field_validator("path")(_there)
+
+
+class ToolsetPlace(ToolsetSource):
+    """One of ``[[data.toolsets]]``; its files are looked for beside the recipe."""
+
+    _path_there = field_validator("path")(_there)
 
 
 class InstructionSection(InstructionSettings):
@@ -81,6 +90,8 @@ class DataSection(Section):
         sampling: Which queries are taken.
         tevo: How their prompts are varied.
         ttg: Which tasks are made of each.
+        toolsets: Public tool-use sets whose queries are planned for, too, each with tools of its
+            own; for training alone.
         instructions: Generic ones beside them.
     """
 
@@ -95,6 +106,7 @@ class DataSection(Section):
     sampling: SamplingSettings = SamplingSettings()
     tevo: TevoSettings = TevoSettings()
     ttg: TtgSettings = TtgSettings()
+    toolsets: tuple[ToolsetPlace, ...] = ()
     instructions: InstructionSection = InstructionSection()
 
     @field_validator("domain")

@@ -59,6 +59,13 @@ def _violations(model: ModelSection, lora: LoraSection, training: TrainingSectio
             f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
             "shares between reading and writing. Set model.new.tied = false."
         )
+    if training.optimiser == "muon" and lora.method == "lora":
+        yield (
+            'training.optimiser: "muon" is for networks that are trained whole. '
+            'Set lora.method = "full", or training.optimiser = "adamw".'
+        )
+    if training.shared_heads:
+        yield from _not_with_shared_heads(training)
     packed = training.batch_per_device * training.max_length
     if training.packing and training.attention in ("sdpa", "eager") and packed > PACKED_TOKENS:
         yield (
@@ -67,6 +74,19 @@ def _violations(model: ModelSection, lora: LoraSection, training: TrainingSectio
             f"{PACKED_TOKENS} are the most. Lower training.batch_per_device and raise "
             "training.gradient_accumulation, which makes the same steps."
         )
+
+
+def _not_with_shared_heads(training: TrainingSection) -> Iterator[str]:
+    others = {
+        "packing": training.packing,
+        "gradient_checkpointing": training.gradient_checkpointing,
+        'attention = "flash_attention_2"': training.attention == "flash_attention_2",
+    }
+    for name, chosen in others.items():
+        if chosen:
+            yield (
+                f"training.shared_heads and training.{name} do not go together. Remove one of them."
+            )
 
 
 def _needs_cuda(setting: str, device: str | None, instead: str) -> str:

@@ -35,6 +35,9 @@ class NewModelSection(Section):
         vocabulary: Tokens, bytes and special ones included.
         positions: Longest text in tokens.
         tied: The matrix that reads tokens is also the one that writes them.
+        embeddings: What a token's vector starts from: ``random`` numbers, or those that the
+            packaged ``encoder`` has for its text, so that words which mean the same are alike.
+        rope_base: Base of the rotary position embedding.
     """
 
     hidden: int = Field(default=256, ge=16, le=16_384)
@@ -45,6 +48,8 @@ class NewModelSection(Section):
     vocabulary: int = Field(default=4096, ge=260, le=262_144)
     positions: int = Field(default=4096, ge=64, le=1_048_576)
     tied: bool = True
+    embeddings: Literal["random", "encoder"] = "random"
+    rope_base: float = Field(default=1e4, ge=1e3, le=1e9)
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
@@ -162,6 +167,11 @@ class TrainingSection(Section):
         warmup: Share of the steps in which it rises from 0.
         batch_per_device: Examples, or packed rows, that one device computes at once.
         gradient_accumulation: Such batches that make one step.
+        loss: What it is taken of: the ``completion``, or also the ``plans`` that the prompt shows
+            as examples and plan cases. The validation loss is of completions either way.
+        shared_heads: Compute the head of a prompt once for the examples that share it; the steps
+            are those of computing it for each. ``batch_per_device`` counts the examples of one
+            head, of which a row is then made; see ``data.tevo.queries_per_toolbox``.
         max_length: Tokens of prompt and completion; a longer example is left out and counted.
             With packing also the length of a row.
         packing: Put several examples into one row, which do not see each other. It saves padding;
@@ -176,7 +186,8 @@ class TrainingSection(Section):
         log_steps: Steps between lines of the log.
         checkpoints_kept: The last ones; two at least, since the last one may be damaged.
         seed: Draws new weights, the order of the examples and what is dropped out.
-        optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA.
+        optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA. ``muon`` is for a network that is
+            trained whole; its learning rate is some ten times AdamW's.
         attention: ``auto`` takes FlashAttention on CUDA where it is installed, else PyTorch's own.
     """
 
@@ -187,6 +198,8 @@ class TrainingSection(Section):
     warmup: float = Field(default=0.03, ge=0, lt=1)
     batch_per_device: int = Field(default=1, ge=1, le=65_536)
     gradient_accumulation: int = Field(default=1, ge=1, le=65_536)
+    loss: Literal["completion", "plans"] = "completion"
+    shared_heads: bool = False
     max_length: int = Field(default=2048, ge=16, le=1_048_576)
     packing: bool = False
     packing_strategy: str = "bfd"
@@ -199,7 +212,7 @@ class TrainingSection(Section):
     log_steps: int = Field(default=10, ge=1, le=_MOST)
     checkpoints_kept: int = Field(default=2, ge=2, le=_MOST)
     seed: int = Field(default=0, ge=0, lt=2**32)
-    optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor"] = "adamw"
+    optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor", "muon"] = "adamw"
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
 
     @field_validator("packing_strategy")

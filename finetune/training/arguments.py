@@ -17,6 +17,8 @@ _OPTIMISERS = {
     "adamw_fused": "adamw_torch_fused",
     "adamw_8bit": "paged_adamw_8bit",
     "adafactor": "adafactor",
+    # Not by a name: the trainer is given it.
+    "muon": "adamw_torch",
 }
 
 
@@ -37,6 +39,8 @@ def sft_config(
     schedule: str = training.schedule
     if schedule == "constant" and training.warmup:
         schedule = "constant_with_warmup"
+    # A row holds all examples of a head that are computed together.
+    batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
         num_train_epochs=training.epochs or 1.0,
@@ -45,8 +49,8 @@ def sft_config(
         lr_scheduler_type=schedule,
         # Below 1 it is a share of the steps.
         warmup_steps=training.warmup,
-        per_device_train_batch_size=training.batch_per_device,
-        per_device_eval_batch_size=training.batch_per_device,
+        per_device_train_batch_size=batch,
+        per_device_eval_batch_size=batch,
         gradient_accumulation_steps=training.gradient_accumulation,
         max_length=training.max_length,
         completion_only_loss=True,
@@ -73,6 +77,8 @@ def sft_config(
         use_cpu=placement.device.type == "cpu",
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=placement.device.type == "cuda",
+        dataset_kwargs={"skip_prepare_dataset": True} if training.shared_heads else None,
+        remove_unused_columns=not training.shared_heads,
         report_to=[],
         push_to_hub=False,
         disable_tqdm=True,

@@ -10,12 +10,15 @@ from typing import Any
 from casewright.errors import InputError, told
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.recipe.training_section import LoraSection, NewModelSection
+from casewright.finetune.training.encoder_embeddings import encoder_embeddings
 from casewright.finetune.training.layers import check_layers
-from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.training.new_model import new_mistral
 from casewright.finetune.training.placement import Placement
+from casewright.finetune.training.plan_tokenizer import prompt_pieces, train_tokenizer
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.language_model.load import check_base, load_source
 from casewright.planner.language_model.source import Source, find_source
+from casewright.stores.encoders.minilm import packaged_minilm
 
 
 def make_base(
@@ -27,15 +30,20 @@ def make_base(
 
     Args:
         settings: Its size.
-        examples: Whose lines the tokenizer is trained on, each line once: the same toolbox stands
-            in many prompts.
+        examples: What the tokenizer is trained on.
         seed: Draws the weights.
         folder: Is made.
     """
     texts = (text for one in examples for text in (str(one.prompt), one.completion))
-    lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
-    tokenizer = train_tokenizer(lines, settings.vocabulary)
+    tokenizer = train_tokenizer(prompt_pieces(texts), settings.vocabulary)
     network = new_mistral(mistral_settings(settings), tokenizer, seed)
+    if settings.embeddings == "encoder":
+        import torch
+
+        with torch.no_grad():
+            vectors = encoder_embeddings(tokenizer, settings.hidden, packaged_minilm(), seed)
+            # The tokenizer may have found fewer tokens than there is room for.
+            network.get_input_embeddings().weight[: len(vectors)] = vectors
     folder.mkdir(parents=True, exist_ok=True)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -52,6 +60,7 @@ def mistral_settings(section: NewModelSection) -> dict[str, Any]:
         "intermediate_size": section.intermediate,
         "max_position_embeddings": section.positions,
         "tie_word_embeddings": section.tied,
+        "rope_parameters": {"rope_type": "default", "rope_theta": section.rope_base},
     }
 
 

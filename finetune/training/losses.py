@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from casewright.finetune.training.shared_heads import IGNORED
+
 if TYPE_CHECKING:
     from trl.trainer.sft_trainer import SFTTrainer
 
@@ -16,7 +18,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
 
     Args:
         trainer: Its network, collator and processes are used.
-        rows: Of ``input_ids`` and ``labels``, not empty.
+        rows: Of ``input_ids`` and ``labels``, or of one head each; not empty.
         dtype: What is computed in.
     """
     import torch
@@ -25,7 +27,10 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
     network: Any = trainer.model
     device = accelerator.device
     # Rows of like length together, to pad less; every process takes its share.
-    order = sorted(range(len(rows)), key=lambda place: len(rows[place]["input_ids"]))
+    of_heads = "tails" in rows.column_names
+    order = sorted(
+        range(len(rows)), key=lambda place: 0 if of_heads else len(rows[place]["input_ids"])
+    )
     own = order[accelerator.process_index :: accelerator.num_processes]
     size = args.per_device_eval_batch_size
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
@@ -39,6 +44,10 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
                 name: part.to(device) if torch.is_tensor(part) else part
                 for name, part in batch.items()
             }
+            if of_heads:
+                sums[0] += network(**inputs)["loss"].double().to(sums.device)
+                sums[1] += (inputs["labels"] != IGNORED).sum().to(sums.device)
+                continue
             read = network(**inputs, use_cache=False, fused_lm_head=True)
             sums[0] -= read.log_probs.double().sum().to(sums.device)
             sums[1] += read.label_mask.sum().to(sums.device)

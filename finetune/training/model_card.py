@@ -104,10 +104,13 @@ def _terms(card: Mapping[str, Any]) -> list[str]:
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
         contaminated |= set(instructions.get("contaminates", ()))
+        for one in manifest.get("toolsets", ()):
+            licences[one["reader"]] = one["licence"]
+            contaminated |= set(one["contaminates"])
         told = told.get(TRAINED_BEFORE)
     before = ", here or when its base was trained" if TRAINED_BEFORE in card else ""
     return [
-        f"Instructions that it was trained on{before}, and their licences: "
+        f"Instructions and tool-use sets that it was trained on{before}, and their licences: "
         + (", ".join(f"{name} ({terms})" for name, terms in sorted(licences.items())) or "none")
         + ".",
         "",

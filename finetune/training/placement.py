@@ -70,6 +70,8 @@ def find_placement(model: ModelSection, lora: LoraSection, training: TrainingSec
     attention = training.attention
     if attention == "auto":
         flash = on_cuda and dtype != torch.float32 and find_spec("flash_attn") is not None
+        # It knows no mask by which tails that share a head do not see each other.
+        flash = flash and not training.shared_heads
         attention = "flash_attention_2" if flash else "sdpa"
     whole = lora.method == "full"
     saved = find_dtype(model.save_dtype, device) if model.save_dtype else dtype

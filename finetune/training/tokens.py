@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.training.shown_plans import shown_plans
 from casewright.planner.language_model import LanguageModel
 
 
@@ -16,11 +18,14 @@ class TokenRow:
     Attributes:
         input_ids: The prompt's head and tail within the chat template, the completion, and the
             token that ends it.
-        completion_mask: For each of them 1 where the loss is taken: completion and end.
+        completion_mask: For each of them 1 where the loss is taken: completion and end, and where
+            that is asked for the plans that the prompt shows.
+        head: How many of them are the prompt's head.
     """
 
     input_ids: list[int]
     completion_mask: list[int]
+    head: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +53,47 @@ class TokenRows:
         return sum(sum(row.completion_mask) for row in self.rows)
 
 
-def token_row(example: TrainingExample, model: LanguageModel) -> TokenRow:
-    """Return an example's tokens."""
+def token_row(example: TrainingExample, model: LanguageModel, *, shown: bool = False) -> TokenRow:
+    """Return an example's tokens.
+
+    Args:
+        example: The example.
+        model: Whose tokens.
+        shown: Take the loss of the plans that the prompt shows, too.
+    """
     prompt = model.encode(example.prompt)
     asked = [*prompt.head, *prompt.tail]
     answer = [*model.encode_plan(example.completion), model.ends[0]]
-    return TokenRow([*asked, *answer], [0] * len(asked) + [1] * len(answer))
+    mask = [0] * len(asked)
+    if shown:
+        mask = [*_head_mask(prompt.head, model), *shown_plans(prompt.tail, model)]
+    return TokenRow([*asked, *answer], mask + [1] * len(answer), len(prompt.head))
+
+
+# Many examples have one head.
+@lru_cache(maxsize=64)
+def _head_mask(head: tuple[int, ...], model: LanguageModel) -> list[int]:
+    return shown_plans(head, model)
 
 
 def token_rows(
-    examples: Sequence[TrainingExample], model: LanguageModel, max_length: int
+    examples: Sequence[TrainingExample],
+    model: LanguageModel,
+    max_length: int,
+    *,
+    shown: bool = False,
 ) -> TokenRows:
-    """Return the tokens of the examples that have at most ``max_length`` of them."""
+    """Return the tokens of the examples that have at most ``max_length`` of them.
+
+    Args:
+        examples: The examples.
+        model: Whose tokens.
+        max_length: Tokens of prompt and completion.
+        shown: As for ``token_row``.
+    """
     rows, left_out, longest = [], [], 0
     for example in examples:
-        row = token_row(example, model)
+        row = token_row(example, model, shown=shown)
         longest = max(longest, len(row.input_ids))
         if len(row.input_ids) > max_length:
             left_out.append(example.id)

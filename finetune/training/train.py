@@ -195,7 +195,7 @@ def _begin(run: Run) -> None:
 def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
     """Return what is trained and measured on, and say what is left out."""
     length = run.training.max_length
-    rows = token_rows(run.data.train, base, length)
+    rows = token_rows(run.data.train, base, length, shown=run.training.loss == "plans")
     if not rows.rows:
         raise InputError(
             f"training.max_length ({length}): every example is longer; the longest has "

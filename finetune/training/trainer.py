@@ -12,7 +12,9 @@ from casewright.finetune.recipe.training_section import LoraSection, TrainingSec
 from casewright.finetune.training.arguments import lora_config, sft_config
 from casewright.finetune.training.checkpoints import seal
 from casewright.finetune.training.losses import mean_token_loss
+from casewright.finetune.training.muon import muon
 from casewright.finetune.training.placement import Placement
+from casewright.finetune.training.shared_heads import HeadCollator, head_rows, share_heads
 from casewright.finetune.training.tokens import TokenRow
 from casewright.planner.language_model import LanguageModel
 
@@ -55,6 +57,19 @@ def make_trainer(
             super(SFTTrainer, self).log(dict(found))
             return found
 
+        def compute_loss(
+            self,
+            network: Any,
+            inputs: Any,
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
+            if not training.shared_heads:
+                plain: Any = super().compute_loss
+                return plain(network, inputs, return_outputs, num_items_in_batch)
+            # As TRL does: the count is that of all processes, whose gradients are averaged.
+            return network(**inputs)["loss"] * self.accelerator.num_processes / num_items_in_batch
+
         def _save_checkpoint(self, network: Any, trial: Any) -> None:
             super()._save_checkpoint(network, trial)  # type: ignore[no-untyped-call]
             self.accelerator.wait_for_everyone()
@@ -66,18 +81,44 @@ def make_trainer(
 
     if lora.method == "full":
         model.network.requires_grad_(True)
+    args = sft_config(training, placement, folder, measured=bool(validation))
+    dataset: Any = token_dataset
+    collator = None
+    if training.shared_heads:
+        share_heads(model.network)
+        collator = HeadCollator(model.tokenizer.pad_token_id or 0)
+        size = training.batch_per_device
+
+        def dataset(given: Sequence[TokenRow]) -> Any:
+            return import_module("datasets").Dataset.from_list(head_rows(given, size))
+
     trainer = Trainer(
         model=model.network,
-        args=sft_config(training, placement, folder, measured=bool(validation)),
-        train_dataset=token_dataset(rows),
-        eval_dataset=token_dataset(validation) if validation else None,
+        args=args,
+        data_collator=collator,
+        train_dataset=dataset(rows),
+        eval_dataset=dataset(validation) if validation else None,
         processing_class=model.tokenizer,
         peft_config=lora_config(lora),
+        optimizer_cls_and_kwargs=_optimiser(training),
     )
     trainer.remove_callback(PrinterCallback)
     if trainer.args.bf16:
         _mix_precision(trainer.model)
     return trainer
+
+
+def _optimiser(training: TrainingSection) -> Any:
+    """Return what transformers makes an optimiser by, where it has none of that name itself."""
+    if training.optimiser != "muon":
+        return None
+    settings = {
+        "lr": training.learning_rate,
+        "weight_decay": training.weight_decay,
+        "beta2": training.beta2,
+    }
+    # A factory of a factory is what transformers knows from a class.
+    return (lambda: muon), settings
 
 
 def _mix_precision(network: Any) -> None:
@@ -101,5 +142,5 @@ def token_dataset(rows: Sequence[TokenRow]) -> Any:
     """Return rows as a ``datasets.Dataset``."""
     datasets: Any = import_module("datasets")
     # By columns, whose lists are taken as they are: a set has many millions of tokens.
-    names = [field.name for field in fields(TokenRow)]
+    names = [field.name for field in fields(TokenRow) if field.name != "head"]
     return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})

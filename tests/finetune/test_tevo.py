@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.finetune.examples.shots import Neighbours, plain
-from casewright.finetune.examples.tevo import Evolved, TevoSettings, evolve
+from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.tools import Toolbox, ToolExample, ToolSpec

@@ -187,7 +187,8 @@ def test_every_recipe_that_ships_can_be_read(name: str) -> None:
 
 def test_the_model_that_is_to_ship_has_at_most_25_megabytes_in_16_bits() -> None:
     from casewright.finetune.training.base import mistral_settings
-    from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+    from casewright.finetune.training.new_model import new_mistral
+    from casewright.finetune.training.plan_tokenizer import train_tokenizer
 
     made = Recipe.read(find_recipe("shipped-base")).model.made
     assert made is not None

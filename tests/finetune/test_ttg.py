@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved, TevoSettings, evolve
+from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, tasks_of
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.prompt import ROLE

@@ -16,6 +16,7 @@ from casewright.finetune.examples.ttg import TASK_NAMES
 from casewright.tools import toolbox_to_records
 from tests.planner.helpers import SHOP
 from tests.serve.helpers import Done, built_home, new_home, one_line_error, result, run, run_process
+from tests.support.instruction_files import function, leaderboard
 from tests.support.readers import toy_queries
 
 RECIPE = """
@@ -261,3 +262,24 @@ def test_what_no_set_can_be_made_with_is_one_line(
 ) -> None:
     given = [str(folder / one) if "." in one else one for one in arguments]
     assert words in one_line_error(run(home, "finetune", "data", *given))
+
+
+def test_a_tool_use_set_is_taken_beside_the_queries_and_told_of(home: Path, folder: Path) -> None:
+    asked = [
+        (
+            f"dig {number} holes",
+            [function("dig", ["holes"], holes="integer")],
+            [{"dig": {"holes": [number]}}],
+        )
+        for number in range(12)
+    ]
+    leaderboard(folder / "sets", "multiple", asked)
+    place = (
+        '[data.tevo]\nqueries_per_toolbox = 8\n[[data.toolsets]]\nreader = "bfcl"\npath = "sets"'
+    )
+    own = RECIPE.partition("[data.instructions]")[0]
+    (folder / "sets.toml").write_text(f"{own}\n{place}\n", encoding="utf-8")
+    told = run(home, "finetune", "data", "--recipe", folder / "sets.toml", "--sample", "1")
+    assert told.returncode == 0, told.stderr
+    said = "Of bfcl 12 queries were taken and 0 were not; it can no longer measure: BFCL."
+    assert said in told.stdout

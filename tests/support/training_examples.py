@@ -14,7 +14,8 @@ from casewright.domains import find_domain
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.shots import Neighbours
-from casewright.finetune.examples.tevo import Evolved, TevoSettings, evolve
+from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.tool_pools import ToolPool, read_pools
 from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
 from casewright.planner import AnnotatedQuery, plan_store

@@ -17,6 +17,7 @@ from casewright.planner import (
     Plan,
     PlanRequest,
     QueryRecord,
+    QuestionRef,
     Step,
     StepRef,
     violations,
@@ -94,7 +95,30 @@ def planned(
     Raises:
         Unfit: It is no question, or the calls are no valid plan.
     """
-    plan = plan_of(calls, toolbox)
+    return _checked(id_, question, toolbox, plan_of(calls, toolbox), label, history)
+
+
+def asked_with(id_: str, question: str, toolbox: Toolbox, name: str, label: str) -> PlannedQuery:
+    """Return a query with the plan that passes the question on to one tool.
+
+    Args:
+        id_: The query's id.
+        question: What is asked.
+        toolbox: The tools shown.
+        name: The tool, which has one parameter.
+        label: The query's class.
+
+    Raises:
+        Unfit: It is no question.
+    """
+    (parameter,) = toolbox[name].parameters
+    plan = Plan((Step(name, ((parameter.name, QuestionRef()),)),))
+    return _checked(id_, question, toolbox, plan, label, ())
+
+
+def _checked(
+    id_: str, question: str, toolbox: Toolbox, plan: Plan, label: str, history: Sequence[Turn]
+) -> PlannedQuery:
     try:
         request = PlanRequest(question, toolbox, history=history)
     except InputError as error:

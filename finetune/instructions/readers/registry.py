@@ -13,6 +13,8 @@ from casewright.finetune.instructions.readers import (
     bfcl,
     glaive,
     hugging_face,
+    metatool,
+    sealtools,
     self_instruct,
     t0,
     toolalpaca,
@@ -35,6 +37,7 @@ class Reader:
         licence: On which terms.
         contaminates: Benchmarks whose test items it reads: no score on them may be reported of a
             model that was trained with it.
+        plans: Whether it reads queries with plans, each with tools of its own.
     """
 
     read: Callable[[Path, Refuse], Iterator[Instruction]]
@@ -42,6 +45,7 @@ class Reader:
     origin: str
     licence: str
     contaminates: tuple[str, ...] = ()
+    plans: bool = False
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
@@ -76,6 +80,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             glaive.FILE,
             "github.com/hiyouga/LLaMA-Factory, data/glaive_toolcall_en_demo.json",
             glaive.LICENCE,
+            plans=True,
         ),
         "toolalpaca": Reader(
             toolalpaca.read_toolalpaca,
@@ -83,6 +88,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             "github.com/tangqiaoyu/ToolAlpaca, data",
             toolalpaca.LICENCE,
             ("ToolAlpaca",),
+            plans=True,
         ),
         "bfcl": Reader(
             bfcl.read_bfcl,
@@ -90,6 +96,23 @@ READERS: Mapping[str, Reader] = MappingProxyType(
             "github.com/ShishirPatil/gorilla, berkeley-function-call-leaderboard/bfcl_eval/data",
             bfcl.LICENCE,
             ("BFCL",),
+            plans=True,
+        ),
+        "sealtools": Reader(
+            sealtools.read_sealtools,
+            f"a folder with {sealtools.TOOLS} and {' or '.join(sealtools.FILES)}",
+            "github.com/fairyshine/Seal-Tools",
+            sealtools.LICENCE,
+            ("Seal-Tools",),
+            plans=True,
+        ),
+        "metatool": Reader(
+            metatool.read_metatool,
+            f"a folder with {metatool.FILE} and {' and '.join(metatool.DESCRIPTIONS)}",
+            "github.com/HowieHwong/MetaTool, dataset",
+            metatool.LICENCE,
+            ("MetaTool",),
+            plans=True,
         ),
         HUGGING_FACE: Reader(
             hugging_face.read_hugging_face,

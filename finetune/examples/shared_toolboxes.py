@@ -1,0 +1,148 @@
+"""Dealing queries out over toolboxes: several are posed under one, so that prompts share a head."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from casewright.finetune.examples.added_tools import AddedTools
+from casewright.finetune.examples.drawn_toolbox import DrawnToolbox, draw_toolbox
+from casewright.finetune.examples.shots import Neighbours
+from casewright.finetune.examples.tevo import Evolved, pose
+from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.planner import AnnotatedQuery
+from casewright.stores import Encoder
+from casewright.tools import Toolbox, ToolSpec
+
+#: Queries whose records add tools that found one toolbox together, at most: in a toolbox of each
+#: one's own, the tools of the domain alone would seldom be seen.
+FOUNDERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Posing:
+    """What queries are posed with.
+
+    Attributes:
+        toolbox: All tools there are.
+        settings: How much varies, and how many queries share a toolbox.
+        pools: Other names and descriptions by tool.
+        neighbours: Where plan cases and examples come from.
+        distractors: Tools that no plan here needs.
+    """
+
+    toolbox: Toolbox
+    settings: TevoSettings
+    pools: Mapping[str, ToolPool] = field(default_factory=dict)
+    neighbours: Neighbours | None = None
+    distractors: Sequence[ToolSpec] = ()
+
+
+def posed(
+    queries: Sequence[AnnotatedQuery], posing: Posing, encoder: Encoder, *, seed: int, copies: int
+) -> Iterator[tuple[int, list[Evolved], random.Random]]:
+    """Yield each copy's toolboxes: its number, the queries under one, and what draws for them.
+
+    In each copy every query stands under exactly one toolbox. What is drawn depends on the seed,
+    the queries and their ids, not on their order.
+
+    Args:
+        queries: Each with an id of its own, a text, and a plan that is valid for its request.
+        posing: What they are posed with.
+        encoder: Tells which may not share a toolbox; not used where none shares one.
+        seed: Of all that is drawn.
+        copies: How often every query is posed.
+
+    Raises:
+        InputError: A record's request is unusable.
+    """
+    deal = _Deal(queries, posing, encoder)
+    for copy in range(1, copies + 1):
+        deal.shuffle(random.Random(f"{seed}:{copy}:toolboxes"))
+        while founders := deal.founders():
+            # A text, which Python's random numbers hash the same way in every process.
+            rng = random.Random(f"{seed}:{founders[0].record.id}:{copy}")
+            drawn = draw_toolbox(
+                founders,
+                posing.toolbox,
+                posing.settings,
+                posing.pools,
+                rng,
+                distractors=posing.distractors,
+            )
+            members = [*founders, *deal.joining(founders, drawn)]
+            found = pose(members, drawn, posing.settings, posing.pools, posing.neighbours, rng)
+            yield copy, found, rng
+
+
+class _Deal:
+    """Queries that wait for a toolbox; those whose records add tools, in a row of their own."""
+
+    def __init__(self, queries: Sequence[AnnotatedQuery], posing: Posing, encoder: Encoder) -> None:
+        self._size = posing.settings.queries_per_toolbox
+        self._queries = sorted(queries, key=lambda query: str(query.record.id))
+        self._added = AddedTools(self._queries, encoder) if self._size > 1 else None
+        self._needs = {query.record.id: frozenset(query.plan.tools) for query in queries}
+        self._removed = {
+            query.record.id: frozenset(posing.toolbox.names)
+            - frozenset(query.record.request(posing.toolbox).toolbox.names)
+            for query in queries
+            if query.record.tools_removed
+        }
+        self._adding: list[AnnotatedQuery] = []
+        self._waiting: list[AnnotatedQuery] = []
+
+    def shuffle(self, rng: random.Random) -> None:
+        """Let all queries wait again, in another order."""
+        self._rng = rng
+        order = rng.sample(self._queries, len(self._queries))
+        self._adding = [query for query in order if query.record.tools_extra]
+        self._waiting = [query for query in order if not query.record.tools_extra]
+
+    def founders(self) -> list[AnnotatedQuery]:
+        """Take the queries that the next toolbox is drawn for; none where none waits."""
+        most = min(FOUNDERS, self._size)
+        left = len(self._adding) + len(self._waiting)
+        # So often that both rows come to their ends together.
+        adds = -(-len(self._adding) // most) / max(1, -(-left // self._size))
+        if not self._adding or (self._waiting and self._rng.random() >= adds):
+            return [self._waiting.pop(0)] if self._waiting else []
+        found = [self._adding.pop(0)]
+        if self._added is not None and not found[0].record.tools_removed:
+            for query in self._adding:
+                if len(found) == most:
+                    break
+                if not query.record.tools_removed and self._added.may_join(query, found):
+                    found.append(query)
+            self._adding = _without(self._adding, found)
+        return found
+
+    def joining(
+        self, founders: Sequence[AnnotatedQuery], drawn: DrawnToolbox
+    ) -> list[AnnotatedQuery]:
+        """Take the first queries that wait and whose plans are right for a toolbox."""
+        found: list[AnnotatedQuery] = []
+        there = set(drawn.own.names)
+        if self._added is None:
+            return found
+        for query in self._waiting:
+            if len(founders) + len(found) == self._size:
+                break
+            name = query.record.id
+            if (
+                self._needs[name] <= there
+                and there.isdisjoint(self._removed.get(name, ()))
+                and self._added.may_see(query, founders)
+            ):
+                found.append(query)
+        self._waiting = _without(self._waiting, found)
+        return found
+
+
+def _without(
+    queries: Sequence[AnnotatedQuery], taken: Sequence[AnnotatedQuery]
+) -> list[AnnotatedQuery]:
+    ids = {query.record.id for query in taken}
+    return [query for query in queries if query.record.id not in ids]

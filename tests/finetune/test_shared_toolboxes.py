@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from casewright.finetune.examples.added_tools import AddedTools
+from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.shared_toolboxes import FOUNDERS, Posing, posed
+from casewright.finetune.examples.shots import Neighbours, plain
+from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.examples.training_set import TrainingSet
+from casewright.finetune.examples.ttg import TtgSettings, tasks_of
+from casewright.finetune.recipe.data_section import DataSection
+from casewright.planner import AnnotatedQuery, parse_plan, render_prompt
+from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
+from tests.support.readers import toy_queries
+
+ENCODER = HashingEncoder(256)
+QUERIES = toy_queries()
+NEIGHBOURS = Neighbours(QUERIES, ENCODER)
+POOLS = {
+    "find": ToolPool(names=("search_shop", "look_for"), descriptions=("Looks for goods.",)),
+    "fact": ToolPool(names=("ask_page",)),
+}
+COPIES = 2
+
+
+def groups(size: int, queries: Sequence[AnnotatedQuery] = QUERIES, seed: int = 0) -> list[Any]:
+    settings = TevoSettings(queries_per_toolbox=size, unchanged=0.3)
+    posing = Posing(SHOP, settings, POOLS, NEIGHBOURS)
+    return list(posed(queries, posing, ENCODER, seed=seed, copies=COPIES))
+
+
+def made(size: int) -> TrainingSet:
+    tevo = {"queries_per_toolbox": size}
+    told = {"domain": "toy", "validation": 0.1, "copies": COPIES, "tevo": tevo}
+    data = DataSection.model_validate({**told, "ttg": {"tasks_per_query": 3}})
+    return make_training_set(data, Ingredients(QUERIES, SHOP, POOLS), ENCODER)
+
+
+def lines(side: Sequence[TrainingExample]) -> list[dict[str, str | int]]:
+    return [example.to_row() for example in side]
+
+
+@pytest.fixture(scope="module")
+def sixteen() -> list[tuple[int, list[Evolved], random.Random]]:
+    return groups(16)
+
+
+@pytest.fixture(scope="module")
+def shared() -> TrainingSet:
+    return made(16)
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_in_each_copy_every_query_stands_under_one_toolbox(size: int) -> None:
+    found: dict[int, Counter[Any]] = defaultdict(Counter)
+    for copy, members, _ in groups(size):
+        assert len(members) <= size
+        found[copy].update(one.query.record.id for one in members)
+    once = Counter(query.record.id for query in QUERIES)
+    assert found == dict.fromkeys(range(1, COPIES + 1), once)
+
+
+def test_queries_of_one_toolbox_have_one_head(sixteen: list[Any]) -> None:
+    for _, members, _ in sixteen:
+        assert len({render_prompt(one.request, one.shots).head for one in members}) == 1
+    # Many records of the toy shop add tools, which half its questions may want.
+    assert COPIES * len(QUERIES) > 4 * len(sixteen)
+    assert max(len(members) for _, members, _ in sixteen) == 16
+
+
+def test_every_gold_plan_is_valid_under_its_shared_toolbox(sixteen: list[Any]) -> None:
+    for _, members, _ in sixteen:
+        for one in members:
+            one.request.validate(one.plan)
+            # What the record says of the toolbox holds, whoever drew it.
+            names = set(one.request.toolbox.names)
+            assert names.isdisjoint(one.query.record.tools_removed)
+
+
+def test_plan_cases_and_examples_can_be_run_under_the_shared_toolbox(sixteen: list[Any]) -> None:
+    for _, members, _ in sixteen:
+        for one in members:
+            box = one.request.toolbox
+            shown = [tool.example.plan for tool in box if tool.example]
+            for text in [*shown, *(shot.plan for shot in one.shots)]:
+                assert all(name in box for name in parse_plan(text).tools)
+
+
+def test_no_question_is_an_example_of_its_head_or_a_plan_case_of_its_own(
+    sixteen: list[Any],
+) -> None:
+    for _, members, _ in sixteen:
+        box = members[0].request.toolbox
+        examples = {plain(tool.example.query) for tool in box if tool.example}
+        assert examples.isdisjoint(plain(one.query.query) for one in members)
+        for one in members:
+            assert plain(one.query.query) not in {plain(shot.query) for shot in one.shots}
+
+
+def test_records_that_add_tools_found_toolboxes_together_and_not_all_of_them(
+    sixteen: list[Any],
+) -> None:
+    adding = [sum(bool(one.query.record.tools_extra) for one in m) for _, m, _ in sixteen]
+    assert max(adding) > 1
+    assert max(adding) <= FOUNDERS
+    assert 0 in adding
+
+
+def test_a_query_joins_no_toolbox_with_a_tool_that_its_record_removes() -> None:
+    rows = [("hello there", "s1 = no_evidence()", ["desk"])] * 30
+    rows += [("hello you", "s1 = no_evidence()", [])] * 30
+    queries = [
+        AnnotatedQuery.read({"id": f"r{n}", "query": text, "plan": plan, "tools_removed": gone})
+        for n, (text, plan, gone) in enumerate(rows)
+    ]
+    found = groups(8, queries)
+    mixed = 0
+    for _, members, _ in found:
+        gone = {bool(one.query.record.tools_removed) for one in members}
+        mixed += len(gone) == 2
+        assert True not in gone or "desk" not in members[0].request.toolbox
+    # A toolbox that lacks the tool by the draw will do as well.
+    assert mixed
+
+
+def test_a_question_that_may_want_an_added_tool_does_not_see_it() -> None:
+    def asked(name: str, query: str, tool: str = "", said: str = "") -> AnnotatedQuery:
+        extra = [{"name": tool, "parameters": {}, "description": said}] if tool else []
+        plan = f"s1 = {tool or 'no_evidence'}()"
+        record = {"id": name, "query": query, "plan": plan, "tools_extra": extra}
+        return AnnotatedQuery.read(record)
+
+    basket = asked("basket", "what lies in my basket", "basket", "Shows the basket.")
+    twin = asked("twin", "read me the cart", "show_cart", "Shows the basket.")
+    tide = asked("tide", "when do waves come", "tide", "Tells about surf.")
+    near = asked("near", "is the basket full")
+    far = asked("far", "good morning")
+    added = AddedTools([basket, twin, tide, near, far], ENCODER)
+    assert not added.may_see(near, [tide, basket])
+    assert added.may_see(near, [tide])
+    assert added.may_see(far, [basket, tide])
+    assert added.may_join(tide, [basket])
+    assert not added.may_join(twin, [basket])
+    # Where nobody adds a tool there is nothing to embed.
+    quiet = HashingEncoder()
+    assert AddedTools([near, far], quiet).may_see(near, [far])
+    assert quiet.calls == []
+
+
+def test_alone_each_query_is_what_it_is_without_the_others() -> None:
+    """One a toolbox is what sets were made of before toolboxes were shared, byte for byte."""
+    settings, ttg = TevoSettings(), TtgSettings(tasks_per_query=3)
+    found = made(1)
+    held = {example.source for example in found.validation}
+    neighbours = Neighbours([q for q in QUERIES if str(q.record.id) not in held], ENCODER)
+    wanted = {}
+    for query in QUERIES:
+        for copy in (1, 2):
+            rng = random.Random(f"0:{query.record.id}:{copy}")
+            one = evolve(query, SHOP, settings, POOLS, neighbours, rng)
+            for example in tasks_of(one, ttg, rng):
+                name = example.id if copy == 1 else f"{example.id}@{copy}"
+                wanted[name] = replace(example, id=name)
+    assert {one.id: one for one in found.examples}.items() <= wanted.items()
+    assert len(found.examples) > 0.95 * len(wanted)
+
+
+def test_the_same_seed_gives_the_same_set(shared: TrainingSet) -> None:
+    again = made(16)
+    assert lines(again.train) == lines(shared.train)
+    assert again == shared
+
+
+def test_what_is_drawn_does_not_depend_on_the_order_of_the_queries(sixteen: list[Any]) -> None:
+    def told(found: list[Any]) -> list[Any]:
+        return [(copy, [str(render_prompt(one.request)) for one in m]) for copy, m, _ in found]
+
+    assert told(groups(16, QUERIES[::-1])) == told(sixteen)
+    assert told(groups(16, seed=1)) != told(sixteen)
+
+
+def test_a_head_is_shared_within_a_side_only(shared: TrainingSet) -> None:
+    serving = {render_prompt(query.record.request(SHOP)).head for query in QUERIES}
+    sides = [
+        {one.prompt.head for one in side if one.task == "plan"} - serving
+        for side in (shared.train, shared.validation)
+    ]
+    assert sides[0].isdisjoint(sides[1])
+    # Secondary tasks that ask for a plan have the same head.
+    heads = Counter(one.prompt.head for one in shared.train)
+    assert max(heads.values()) > 16

@@ -1,0 +1,162 @@
+"""Readers of tool-use sets that are read to plan with: what each form becomes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.instructions import READERS, tool_queries
+from tests.support.instruction_files import write_lines
+
+
+def seal_tool(
+    name: str, required: list[str], responses: list[str], /, **kinds: str
+) -> dict[str, Any]:
+    return {
+        "api_name": name,
+        "api_description": f"Does {name}.",
+        "parameters": {key: {"type": kind, "description": key} for key, kind in kinds.items()},
+        "required": required,
+        "responses": {key: {"type": "str", "description": key} for key in responses},
+    }
+
+
+SEAL_TOOLS = [
+    seal_tool("findBed", ["name"], ["bed_id", "soil"], name="str"),
+    seal_tool("water", ["bed_id"], ["done"], bed_id="str", litres="int"),
+    seal_tool("mow", ["lawn"], ["done"], lawn="str"),
+]
+WATERED = "Give the begonias 3 litres."
+
+
+def seal(folder: Path, *items: tuple[str, list[dict[str, Any]]]) -> Path:
+    write_lines(folder / "tool.jsonl", SEAL_TOOLS)
+    records = [
+        {"id": f"dev-{n}", "query": query, "calling": calls, "retrieved_apis": ["mow", "water"]}
+        for n, (query, calls) in enumerate(items)
+    ]
+    write_lines(folder / "dev-dev.jsonl", records)
+    return folder
+
+
+def call(name: str, responses: list[str], /, **parameters: Any) -> dict[str, Any]:
+    return {"api": name, "parameters": parameters, "responses": responses}
+
+
+def plans(name: str, folder: Path) -> tuple[list[str], Counter[str]]:
+    refused: Counter[str] = Counter()
+    return [str(query.plan) for query, _ in tool_queries(name, folder, refused)], refused
+
+
+def test_sealtools_becomes_plans_whose_references_name_the_response(tmp_path: Path) -> None:
+    found = call("findBed", ["API_call_0", "API_call_1"], name="begonias")
+    watered = call("water", ["API_call_2"], bed_id="API_call_0", litres="3")
+    ((query, toolbox),) = tool_queries("sealtools", seal(tmp_path, (WATERED, [found, watered])))
+    assert str(query.plan) == (
+        's1 = findBed(name="begonias")\ns2 = water(bed_id=s1.bed_id, litres=3)'
+    )
+    # What was retrieved, and what the plan needs beside it.
+    assert set(toolbox.names) == {"findBed", "mow", "water", "no_evidence"}
+    assert query.record.id == "sealtools:dev-0"
+
+
+@pytest.mark.parametrize(
+    ("calls", "why"),
+    [
+        ([call("mow", [], lawn="cricket green")], "a text that has nothing of the question"),
+        ([call("dig", [])], "a call of a tool that is not declared"),
+        ([call("water", [], bed_id="API_call_7")], "a reference to a response that is not there"),
+        ([call("findBed", [], name="near API_call_0")], "a reference to a response that is not"),
+        ([{"api": "mow"}], "a golden call has another form"),
+        ([call("mow", [])], "a required argument is not given"),
+    ],
+    ids=["made up", "unknown tool", "dangling", "inside a text", "form", "missing"],
+)
+def test_sealtools_items_that_no_plan_is_right_for_are_refused_and_counted(
+    tmp_path: Path, calls: list[dict[str, Any]], why: str
+) -> None:
+    made, refused = plans("sealtools", seal(tmp_path, (WATERED, calls)))
+    assert made == []
+    ((told, times),) = refused.items()
+    assert told.startswith(f"sealtools: {why}")
+    assert times == 1
+
+
+def meta(folder: Path, rows: str, **tools: str) -> Path:
+    (folder / "all_clean_data.csv").write_text(f"Query,Tool\n{rows}", encoding="utf-8")
+    (folder / "plugin_des.json").write_text(json.dumps(tools), encoding="utf-8")
+    (folder / "big_tool_des.json").write_text('{"SeaTool": "Tides & waves."}', encoding="utf-8")
+    return folder
+
+
+def test_metatool_asks_the_one_tool_the_question_beside_others_without_its_words(
+    tmp_path: Path,
+) -> None:
+    rows = '"Will it rain, soon?",Weather&Sky\nWhat is low water?,SeaTool\n'
+    told = {"Weather&Sky": "Forecasts.", "chess": "Plays chess.", "umbrella": "Tells of rain."}
+    found = tool_queries("metatool", meta(tmp_path, rows, **told))
+    assert [str(query.plan) for query, _ in found] == [
+        "s1 = Weather_x26_Sky(query=question)",
+        "s1 = SeaTool(query=question)",
+    ]
+    # "Tells of rain" has a word of the first question, of four letters.
+    assert set(found[0][1].names) == {"Weather_x26_Sky", "chess", "SeaTool", "no_evidence"}
+    again = tool_queries("metatool", tmp_path)
+    assert [box.names for _, box in again] == [box.names for _, box in found]
+
+
+def test_metatool_questions_for_several_tools_and_unknown_tools_are_refused(
+    tmp_path: Path,
+) -> None:
+    rows = "Play!,chess\nPLAY!,SeaTool\nSing!,choir\n"
+    made, refused = plans("metatool", meta(tmp_path, rows, chess="Plays chess."))
+    assert made == []
+    assert refused == {
+        "metatool: a question that several tools are annotated for": 2,
+        "metatool: a call of a tool that is not declared": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "said"),
+    [
+        ("sealtools", {}, "has none of"),
+        ("sealtools", {"dev-dev.jsonl": "{}\n"}, "tool.jsonl does not exist"),
+        ("sealtools", {"dev-dev.jsonl": "{}", "tool.jsonl": "{}"}, "lacks the field 'api_name'"),
+        ("metatool", {}, "lacks all_clean_data.csv, plugin_des.json, big_tool_des.json"),
+        (
+            "metatool",
+            {"plugin_des.json": "{", "big_tool_des.json": "{}", "all_clean_data.csv": ""},
+            "must be one object",
+        ),
+        (
+            "metatool",
+            {"plugin_des.json": "[]", "big_tool_des.json": "{}", "all_clean_data.csv": ""},
+            "descriptions by tool",
+        ),
+        (
+            "metatool",
+            {"plugin_des.json": "{}", "big_tool_des.json": "{}", "all_clean_data.csv": "a,b\n"},
+            "not Query and Tool",
+        ),
+    ],
+    ids=["nothing", "no tools", "form", "no files", "no JSON", "no object", "columns"],
+)
+def test_other_files_are_refused_by_their_names(
+    tmp_path: Path, name: str, files: dict[str, str], said: str
+) -> None:
+    for file, text in files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said) as caught:
+        tool_queries(name, tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_readers_of_plans_say_which_benchmark_they_spoil() -> None:
+    spoiling = {name for name, one in READERS.items() if one.plans and one.contaminates}
+    assert spoiling == {"bfcl", "metatool", "sealtools", "toolalpaca"}

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.shots import plain
+from casewright.finetune.examples.toolset import Toolset, ToolsetSource
+from casewright.finetune.examples.toolset_groups import MOST_TOOLS, ToolsetGroups
+from casewright.finetune.examples.training_set import TrainingSet
+from casewright.finetune.recipe.data_section import DataSection
+from casewright.finetune.recipe.recipe import Recipe
+from casewright.planner import PlanRequest
+from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
+from tests.support.instruction_files import function, leaderboard
+from tests.support.readers import toy_queries
+
+ENCODER = HashingEncoder(256)
+QUERIES = toy_queries()[:40]
+THINGS = ("roses", "onions", "tulips", "carrots", "lilies", "beans")
+Row = tuple[str, list[Any], list[Any] | None]
+VERBS = ("plant", "prune", "water", "harvest", "sow", "weed", "mulch", "graft")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A leaderboard with questions for one of eight tools and for two, and for none."""
+    rows: list[Row] = []
+    for number in range(48):
+        verb, thing = VERBS[number % 8], THINGS[number % 6]
+        other = VERBS[(number + 3) % 8]
+        tools = [function(name, ["what"], what="string") for name in (verb, other)]
+        gold: list[Any] = [{verb: {"what": [thing]}}]
+        asked = f"{verb} {thing} {'quickly ' * (number // 24)}in bed {number}"
+        if number % 4 == 0:
+            gold.append({other: {"what": [thing]}})
+            asked = f"{asked} then {other} them"
+        rows.append((asked, tools, gold))
+    place = tmp_path_factory.mktemp("sets")
+    leaderboard(place, "multiple", rows)
+    nothing: list[Row] = [("who sang this", [function("plant", ["what"], what="string")], None)]
+    leaderboard(place, "irrelevance", nothing)
+    return place
+
+
+def read(folder: Path, measuring: frozenset[str] = frozenset(), **more: Any) -> Toolset:
+    source = ToolsetSource(reader="bfcl", path=str(folder), **more)
+    return Toolset.read(source, measuring, set(), random.Random(0), Counter())
+
+
+def made(folder: Path, **more: Any) -> TrainingSet:
+    told = {
+        "domain": "toy",
+        "validation": 0.1,
+        "tevo": {"queries_per_toolbox": 8},
+        "toolsets": [{"reader": "bfcl", "path": str(folder)}],
+    }
+    given = Ingredients(QUERIES, SHOP, measuring=[QUERIES[0].query, "PRUNE onions in bed 1!"])
+    return make_training_set(DataSection.model_validate({**told, **more}), given, ENCODER)
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> TrainingSet:
+    return made(folder)
+
+
+@pytest.mark.parametrize("together", [1, 4, 16])
+def test_every_query_stands_once_under_a_small_toolbox_that_its_plan_is_right_for(
+    folder: Path, together: int
+) -> None:
+    toolset = read(folder)
+    found = list(ToolsetGroups(toolset, ENCODER, together).deal(random.Random(0)))
+    names = [query.record.id for queries, _ in found for query in queries]
+    assert sorted(map(str, names)) == sorted(str(query.record.id) for query in toolset.queries)
+    for queries, toolbox in found:
+        assert len(queries) <= together
+        assert len(toolbox) <= MOST_TOOLS + 1
+        for query in queries:
+            PlanRequest(query.query, toolbox).validate(query.plan)
+    if together == 16:
+        assert len(found) < len(names) / 4
+
+
+def test_no_question_stands_beside_a_tool_of_others_that_it_may_want(folder: Path) -> None:
+    toolset = read(folder)
+    for queries, toolbox in ToolsetGroups(toolset, ENCODER, 16).deal(random.Random(1)):
+        for query in queries:
+            foreign = set(toolbox.names) - {*toolset.shown[str(query.record.id)], "no_evidence"}
+            assert foreign.isdisjoint(query.query.split())
+
+
+def test_a_tool_of_one_name_is_one_tool_in_a_set(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        ("dig a hole", [function("dig", ["what"], what="string")], [{"dig": {"what": ["hole"]}}]),
+        ("dig 3", [function("dig", ["deep"], deep="integer")], [{"dig": {"deep": [3]}}]),
+        ("Dig a hole!", [function("dig", ["what"], what="string")], [{"dig": {"what": ["hole"]}}]),
+    ]
+    leaderboard(tmp_path, "multiple", rows)
+    source, refused = ToolsetSource(reader="bfcl", path=str(tmp_path)), Counter[str]()
+    toolset = Toolset.read(source, frozenset(), set(), random.Random(0), refused)
+    assert [query.query for query in toolset.queries] == ["dig a hole"]
+    assert refused == {
+        "bfcl: a tool whose name another has": 1,
+        "bfcl: a question that was there before": 1,
+    }
+
+
+def test_a_limit_draws_so_many_by_the_seed(folder: Path) -> None:
+    few = read(folder, limit=5)
+    assert len(few.queries) == 5
+    assert few.queries == read(folder, limit=5).queries
+    assert len(read(folder).queries) == 49
+
+
+def test_a_set_is_trained_on_alone_and_shares_heads(whole: TrainingSet) -> None:
+    def foreign(example: Any) -> bool:
+        return str(example.source).startswith("bfcl:")
+
+    assert not any(map(foreign, whole.validation))
+    plans = [one for one in whole.train if foreign(one) and one.task == "plan"]
+    assert len(plans) == 48
+    assert len({one.prompt.head for one in plans}) < len(plans) / 3
+    # In the planner's own prompt, with plan cases of the set itself.
+    assert any(one.prompt.tail.startswith("Plans for similar questions:") for one in plans)
+    assert {one.task for one in whole.train if foreign(one)} > {"plan", "identify_tools"}
+
+
+def test_a_question_for_measuring_is_not_learned_from_a_set_either(whole: TrainingSet) -> None:
+    shown = {
+        plain(line.removeprefix("Question: "))
+        for example in whole.examples
+        for line in str(example.prompt).split("\n")
+        if line.startswith("Question: ")
+    }
+    assert plain("prune onions in bed 1") not in shown
+    assert plain("water tulips in bed 2") in shown
+
+
+def test_the_manifest_tells_of_each_set_and_what_it_spoils(whole: TrainingSet) -> None:
+    assert json.loads(json.dumps(whole.manifest)) == whole.manifest
+    (told,) = whole.manifest["toolsets"]
+    assert told["reader"] == "bfcl"
+    assert told["queries"] == 48
+    assert told["refused"] == {"bfcl: for measuring": 1}
+    assert told["tools"] == len(VERBS)
+    assert told["contaminates"] == ["BFCL"]
+    assert told["licence"].startswith("Apache-2.0")
+    counts = whole.manifest["examples"]["train.jsonl"]["sources"]
+    assert counts["bfcl"] == told["examples"]
+
+
+def test_the_same_seed_gives_the_same_examples_of_a_set(folder: Path, whole: TrainingSet) -> None:
+    assert made(folder) == whole
+
+
+def test_without_sets_a_manifest_tells_of_none(folder: Path) -> None:
+    assert "toolsets" not in made(folder, toolsets=[]).manifest
+
+
+def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path) -> None:
+    bad: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
+    leaderboard(tmp_path, "multiple", bad)
+    with pytest.raises(InputError, match=r"no query to plan for: 1 left out.*data\.toolsets"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('reader = "t0"', "reads no plans. Readers that do: bfcl, glaive, metatool"),
+        ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" beside the recipe'),
+        ('reader = "bfcl"\ncopies = 0', "copies: 0 is not possible"),
+    ],
+    ids=["reader", "path", "copies"],
+)
+def test_a_recipe_that_names_no_set_is_refused_with_the_mend(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    path = "" if "path" in line else 'path = "."\n'
+    file = tmp_path / "recipe.toml"
+    file.write_text(f'[data]\ndomain = "shopping"\n[[data.toolsets]]\n{path}{line}\n')
+    with pytest.raises(InputError, match=said):
+        Recipe.read(file)

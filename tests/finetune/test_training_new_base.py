@@ -1,0 +1,75 @@
+"""What a new model starts from: its tokenizer, its vectors, its heads."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.finetune.recipe.training_section import NewModelSection
+from casewright.finetune.training.base import make_base
+from casewright.finetune.training.plan_tokenizer import prompt_pieces, train_tokenizer
+from casewright.planner.language_model import LanguageModel, load_language_model
+from casewright.planner.prompt import CONSTRAINTS, ROLE
+from tests.support.trained import plan_examples
+
+SMALL = {"hidden": 128, "layers": 2, "heads": 2, "kv_heads": 1, "intermediate": 128}
+SETTINGS = NewModelSection(**SMALL, vocabulary=3072, positions=2048, embeddings="encoder")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    folder: Path = tmp_path_factory.mktemp("base") / "base"
+    make_base(SETTINGS, plan_examples(), 0, folder)
+    return load_language_model(str(folder))
+
+
+def test_what_stands_in_every_prompt_and_plan_is_one_token(base: LanguageModel) -> None:
+    pieces = (
+        ROLE,
+        CONSTRAINTS,
+        "s1 = ",
+        "\ns2 = ",
+        "=s1.",
+        "\nPlan:\n",
+        "\n\nQuestion: ",
+        "find",
+    )
+    for piece in pieces:
+        tokens = base.tokenizer(piece, add_special_tokens=False)["input_ids"]
+        assert len(tokens) == 1, piece
+
+
+def test_any_text_is_written_and_read_back_by_the_tokenizer() -> None:
+    tokenizer = train_tokenizer(prompt_pieces(["a prompt\n"]), 300)
+    for text in (
+        "s1 = f(x=question)\n\n",
+        "naïve 漢字 \u202e 🦊",
+        "  two  spaces\t\n",
+        CONSTRAINTS,
+    ):
+        assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
+
+
+def test_words_that_mean_the_same_start_alike(base: LanguageModel) -> None:
+    torch: Any = import_module("torch")
+    vectors = base.network.get_input_embeddings().weight[:, 1:]
+
+    def likeness(one: str, other: str) -> float:
+        rows = [
+            vectors[base.tokenizer(text, add_special_tokens=False)["input_ids"]].mean(0)
+            for text in (one, other)
+        ]
+        return float(torch.nn.functional.cosine_similarity(*rows, dim=0))
+
+    assert likeness("order", " order") > 0.8
+    assert likeness("order", " order") > likeness("order", " review") + 0.2
+
+
+def test_the_same_settings_make_the_same_base(tmp_path: Path) -> None:
+    for name in "ab":
+        make_base(SETTINGS, plan_examples()[:10], 3, tmp_path / name)
+    for file in ("model.safetensors", "tokenizer.json"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()

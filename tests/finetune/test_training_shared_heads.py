@@ -1,0 +1,126 @@
+"""Examples with one head computed together: the same loss, the same steps, less work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.recipe.training_rules import check_together
+from casewright.finetune.recipe.training_section import LoraSection
+from casewright.finetune.training.losses import mean_token_loss
+from casewright.finetune.training.placement import find_placement
+from casewright.finetune.training.shared_heads import head_rows, share_heads
+from casewright.finetune.training.silence import silence
+from casewright.finetune.training.tokens import token_rows
+from casewright.finetune.training.trainer import make_trainer
+from tests.support.tiny_mistral import tiny_mistral
+from tests.support.trained import MODEL, plan_examples, training
+
+WHOLE = LoraSection(method="full")
+ADAPTER = LoraSection(r=4, alpha=8, dropout=0.0)
+#: Without tools of a record's own.
+HEAD = Counter(one.prompt.head for one in plan_examples()).most_common(1)[0][0]
+EXAMPLES = [one for one in plan_examples() if one.prompt.head == HEAD]
+
+
+def trained(
+    lora: LoraSection, folder: Path, *, shared: bool, shown: bool = False
+) -> tuple[dict[str, Any], float, list[float]]:
+    """Return what was trained, the validation loss before, and the losses of the steps."""
+    torch: Any = import_module("torch")
+    model = tiny_mistral()
+    examples = EXAMPLES[:6]
+    # All in one step: batches of heads are others than batches of rows.
+    chosen = training(
+        steps=2, batch_per_device=6, shared_heads=shared, learning_rate=1e-2, warmup=0.0
+    )
+    rows = token_rows(examples, model, 2048, shown=shown).rows
+    with silence():
+        place = find_placement(MODEL, lora, chosen)
+        torch.manual_seed(0)
+        trainer = make_trainer(model, rows, rows, (lora, chosen), place, folder)
+        before = mean_token_loss(trainer, trainer.eval_dataset, place.dtype)
+        trainer.train()
+    network: Any = trainer.model
+    parts = {n: p.detach().clone() for n, p in network.named_parameters() if p.requires_grad}
+    return parts, before, [told["loss"] for told in trainer.state.log_history if "loss" in told]
+
+
+@pytest.mark.parametrize("lora", [WHOLE, ADAPTER], ids=["whole", "adapter"])
+def test_the_steps_are_those_of_computing_the_head_for_each_example(
+    lora: LoraSection, tmp_path: Path
+) -> None:
+    each, loss, losses = trained(lora, tmp_path / "each", shared=False)
+    once, shared_loss, shared_losses = trained(lora, tmp_path / "once", shared=True)
+    assert shared_loss == pytest.approx(loss, abs=1e-5)
+    assert shared_losses == pytest.approx(losses, abs=1e-4)
+    assert losses[1] < losses[0]
+    furthest = max(float((each[name] - once[name]).abs().max()) for name in each)
+    assert 0 <= furthest < 2e-4
+
+
+def test_plans_that_a_prompt_shows_are_learned_from_where_that_is_asked_for() -> None:
+    model = tiny_mistral()
+    example = EXAMPLES[0]
+    (plain,) = token_rows([example], model, 2048).rows
+    (shown,) = token_rows([example], model, 2048, shown=True).rows
+    assert plain.input_ids == shown.input_ids
+    texts = [
+        model.decode([t for t, m in zip(row.input_ids, row.completion_mask, strict=True) if m])
+        for row in (plain, shown)
+    ]
+    assert texts[0] == example.completion
+    fixed = str(example.prompt).split("\nPlan:\n")[1:]
+    plans = ["\n".join(x for x in b.split("\n") if x.startswith("s")) for b in fixed]
+    assert len(plans) > 1
+    assert texts[1].split() == "\n".join([*plans, example.completion]).split()
+
+
+def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
+    model = tiny_mistral()
+    rows = token_rows(EXAMPLES[:7], model, 2048, shown=True).rows
+    groups = head_rows(rows, 3)
+    assert [len(group["tails"]) for group in groups] == [3, 3, 1]
+    for group in groups:
+        for tail, labels in zip(group["tails"], group["tail_labels"], strict=True):
+            whole = [*group["head"], *tail]
+            (row,) = [row for row in rows if row.input_ids == whole]
+            kept = [token != -100 for token in (*group["head_labels"], *labels)]
+            assert kept == [bool(mark) for mark in row.completion_mask]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"packing": True}, "packing"),
+        ({"gradient_checkpointing": True}, "gradient_checkpointing"),
+        ({"attention": "flash_attention_2"}, "attention"),
+    ],
+    ids=["packing", "checkpointing", "flash"],
+)
+def test_settings_that_do_not_go_with_shared_heads_are_refused(
+    settings: dict[str, Any], named: str
+) -> None:
+    anywhere = MODEL.model_copy(update={"device": None})
+    with pytest.raises(InputError, match=f"shared_heads and training.{named}"):
+        check_together(anywhere, WHOLE, training(shared_heads=True, **settings))
+
+
+def test_a_network_with_a_sliding_window_is_refused() -> None:
+    network: Any = tiny_mistral().network
+    network.config.sliding_window = 16
+    with pytest.raises(InputError, match="sliding_window"):
+        share_heads(network)
+
+
+def test_a_prompt_without_head_is_trained_too() -> None:
+    model = tiny_mistral()
+    rows = token_rows(EXAMPLES[:2], model, 2048).rows
+    bare = [type(row)(row.input_ids, row.completion_mask) for row in rows]
+    groups = head_rows(bare, 8)
+    assert [len(group["head"]) for group in groups] == [1]
