@@ -410,3 +410,83 @@ def bench_training(
 
     trial = TrainingTrial(size, recipe, examples, repeats, device, seed)
     measure_training(trial).show(as_json=as_json, plot=None)
+
+
+@bench.command("reaper")
+def bench_reaper(
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help="1, 2, 3 or studies; several may be given, all by default."),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keeps trainings and figures, so that the same command goes on where it was "
+            "stopped; in the cache folder by default.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Steps of each training; the recipe's by default.")
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="A model that trainings start from, not trained with these tools; else a new one.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    planner: Annotated[
+        Path | None,
+        typer.Option(help="Table 1's planner; by default the one that ships.", metavar="FOLDER"),
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="The model that it was before the LoRA stage.", metavar="FOLDER"),
+    ] = None,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Generic instructions; without them, rows with a share of them say so.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    tool: Annotated[
+        str, typer.Option(help="The tool, and the class, that studies leave out.", metavar="NAME")
+    ] = "customer_support",
+    recipe: Annotated[
+        str, typer.Option(help="Of the rows' trainings: a TOML file, or one that ships.")
+    ] = "reaper",
+    limit: Annotated[int, typer.Option(min=1, help="Most questions of each test set.")] = 100,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at once, each a process.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of random weights and test sets.")] = 0,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print REAPER's tables at a small model's size: every row is a training, asked in four ways.
+
+    Hours the first time; --table and --steps shorten it. Interrupted, the same command goes on.
+    """
+    from casewright.bench.reaper.measure import measure_reaper
+    from casewright.bench.reaper.trial import TABLES, ReaperTrial, default_folder
+
+    trial = ReaperTrial(
+        tables=tuple(dict.fromkeys(table or TABLES)),
+        folder=work or default_folder(),
+        recipe=recipe,
+        steps=steps,
+        start=start,
+        planner=planner,
+        base=base,
+        instructions=instructions,
+        tool=tool,
+        limit=limit,
+        jobs=jobs,
+        seed=seed,
+    )
+    try:
+        report = measure_reaper(trial)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. The same command goes on.", err=True)
+        raise
+    report.show(as_json=as_json, plot=plot)

@@ -30,6 +30,7 @@ SHARING = {
     "bench/test_bench_selection": "shop",
     "bench/test_decoding": "shop",
     "bench/test_latency": "shop",
+    "bench/test_bench_reaper": "shop",
     "bench/test_training": "shop",
     "docs/test_readme": "shop",
     "bench/test_bench_planner": "reader",

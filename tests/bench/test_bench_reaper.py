@@ -1,0 +1,494 @@
+"""REAPER's tables on a toy domain: trainings of some steps, on a network of some 15,000 weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench.reaper import material as module
+from casewright.bench.reaper.ablations import ablation_rows
+from casewright.bench.reaper.asking import open_asking
+from casewright.bench.reaper.beside import measure_beside
+from casewright.bench.reaper.held_out import halves, held_shapes
+from casewright.bench.reaper.material import Material, open_material
+from casewright.bench.reaper.report import draw_rows
+from casewright.bench.reaper.row import QuestionSet, Row, trainings_of
+from casewright.bench.reaper.start import given_start
+from casewright.bench.reaper.studies import held_out_queries, study_rows
+from casewright.bench.reaper.trial import ReaperTrial
+from casewright.domains import Domain, OpenDomain
+from casewright.errors import InputError
+from casewright.finetune.examples.shots import plain
+from casewright.finetune.recipe.recipe import Recipe
+from casewright.finetune.recipe.shipped import find_recipe
+from casewright.finetune.training import train as training
+from casewright.planner import AnnotatedQuery, PlanRequest, PlanResult, plan_store
+from casewright.planner.fallback import fallback_plan, in_place_of
+from casewright.serve.cli import app
+from casewright.stores import CachedEncoder, Encoder
+from tests.bench.reaper_worker import taken
+from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
+from tests.support.readers import THINGS, toy_queries
+from tests.support.tiny_mistral import save_tiny
+
+#: Training takes long where other work is going on.
+pytestmark = pytest.mark.timeout(600)
+Bench = dict[str, Any]
+STEPS = 8
+RECIPE = """
+[data]
+domain = "toy"
+validation = 0.1
+[data.sampling]
+method = "dqs"
+size = 48
+initial = 0.2
+[data.tevo]
+shots = 1
+[model.new]
+hidden = 16
+layers = 1
+heads = 2
+kv_heads = 1
+intermediate = 32
+vocabulary = 700
+[lora]
+method = "full"
+[training]
+steps = 50
+learning_rate = 2e-2
+batch_per_device = 4
+log_steps = 1
+"""
+
+
+def query(number: int, text: str, plan: str, label: str) -> AnnotatedQuery:
+    record = {"id": f"r{number}", "query": text, "plan": plan, "class": label}
+    return AnnotatedQuery.read(record)
+
+
+#: A second shape of several steps, rarer than the first, so that there is one to hold out.
+BOTH = [
+    query(
+        number,
+        f"Any {thing} here? And may I bring it back?",
+        f's1 = find(query="{thing}")\ns2 = desk(query=question)',
+        "multi_step",
+    )
+    for number, thing in enumerate(THINGS)
+]
+QUERIES = [*toy_queries(), *BOTH]
+FROZEN = [
+    query(100, "Stock any violins", 's1 = find(query="violins")', "find"),
+    query(101, "Good evening everybody", "s1 = no_evidence()", "no_evidence"),
+    query(102, "Until when may I send a thing back", "s1 = desk(query=question)", "desk"),
+]
+
+
+def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+    store = plan_store(QUERIES, encoder)
+    return OpenDomain(SHOP, store, {"plans": store})
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The toy domain in the place of every other."""
+    domain = Domain("toy", "", (), open_toy, lambda: QUERIES, measuring_queries=lambda: FROZEN)
+    encoder = CachedEncoder(HashingEncoder(128), tmp_path_factory.mktemp("embeddings"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("casewright.domains.find_domain", lambda name: domain)
+        patch.setattr(module, "default_encoder", lambda: encoder)
+        # Without a grammar, a network that has learned little never ends.
+        patch.setattr("casewright.planner.model_planner.FREE_TOKENS", 24)
+        yield
+
+
+@pytest.fixture(scope="module")
+def material(toy: None) -> Material:
+    return open_material("toy")
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("recipe") / "toy.toml"
+    file.write_text(RECIPE)
+    return file
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+def measured(work: Path, recipe: Path, *arguments: str) -> Bench:
+    """Run the command and return the object that it prints."""
+    given = ["--work", str(work), "--recipe", str(recipe), "--tool", "desk", "--limit", "2"]
+    done = CliRunner().invoke(
+        app,
+        ["bench", "reaper", "--json", "--steps", str(STEPS), *given, *arguments],
+        catch_exceptions=False,
+    )
+    assert done.exit_code == 0, done.output
+    found: Bench = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def second(toy: None, work: Path, recipe: Path) -> Bench:
+    return measured(work, recipe, "--table", "2")
+
+
+def lines_of(report: Bench, row: str) -> list[Bench]:
+    return [line for line in report["rows"] if line["row"] == row]
+
+
+def asked(row: Row) -> set[str]:
+    return {plain(item.query.query) for item in row.questions.items}
+
+
+def study(material: Material, recipe: Path) -> list[Row]:
+    data = Recipe.read(recipe).data
+    return study_rows(material, data, ReaperTrial(recipe=str(recipe), tool="desk", limit=8))
+
+
+def test_every_row_is_asked_in_four_ways_and_beside_what_it_has_to_beat(second: Bench) -> None:
+    ways = [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")]
+    for row in ("all parts", "without Evolve and DQS", "without Evolve, TEvo and DQS"):
+        lines = lines_of(second, row)
+        assert [line["planner"] for line in lines] == [
+            *["trained"] * 4,
+            *["random weights"] * 2,
+            "case planner",
+        ]
+        assert [(line["grammar"], line["plan cases"]) for line in lines[:6]] == [*ways, *ways[:2]]
+        for line in lines:
+            assert line["count"] == 2
+            assert 0 <= line["arguments"] <= line["tools"] <= 1
+            assert line["low"] <= line["tools"] <= line["high"]
+        assert {line["steps"] for line in lines[:4]} == {STEPS}
+        assert all(line["examples"] > 40 and line["tokens"] > 1000 for line in lines[:4])
+
+
+def test_instruction_following_counts_with_the_grammar_off_alone(second: Bench) -> None:
+    for line in lines_of(second, "all parts"):
+        assert (line["only_provided"] is not None) == (line["grammar"] == "off")
+
+
+def test_under_the_grammar_no_plan_is_invalid(second: Bench) -> None:
+    bound = [line for line in second["rows"] if line["grammar"] == "on"]
+    assert len(bound) > 10
+    assert {line["invalid"] for line in bound} == {0.0}
+
+
+def test_a_row_that_needs_instructions_says_that_there_are_none(second: Bench) -> None:
+    (line,) = lines_of(second, "without Evolve")
+    assert line["tools"] is None
+    assert "--instructions" in line["note"]
+
+
+def test_margins_are_those_of_the_lines(second: Bench) -> None:
+    served, *_, case = lines_of(second, "all parts")
+    figures = second["figures"]
+    assert figures["tools_table_2_all_parts"] == served["tools"]
+    margin = figures["tools_table_2_all_parts_over_case_planner"]
+    assert margin == pytest.approx(served["tools"] - case["tools"], abs=1e-3)
+    assert "tools_table_2_all_parts_over_random_weights" in figures
+
+
+def test_the_same_command_again_trains_nothing_and_asks_nothing(
+    second: Bench, work: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was done again")
+
+    monkeypatch.setattr(training, "_train", refused)
+    monkeypatch.setattr("casewright.bench.reaper.asking.evaluate", refused)
+    again = measured(work, recipe, "--table", "2")
+    assert again["rows"] == second["rows"]
+
+
+def test_damaged_figures_are_measured_again(second: Bench, work: Path, recipe: Path) -> None:
+    files = sorted((work / "figures").glob("case-*.json"))
+    files[0].write_text("{")
+    assert measured(work, recipe, "--table", "2")["figures"] == second["figures"]
+    assert json.loads(files[0].read_text())["figures"]
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
+    second: Bench, work: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {file.name for file in (work / "planners").iterdir()}
+    begun: list[str] = []
+
+    def stopped(run: Any, *_: Any) -> Any:
+        begun.append(run.output.name)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_train", stopped)
+        done = CliRunner().invoke(
+            app,
+            [
+                *("bench", "reaper", "--table", "2", "--steps", "3", "--work", str(work)),
+                *("--recipe", str(recipe), "--tool", "desk"),
+            ],
+        )
+    assert done.exit_code != 0
+    assert "The same command goes on" in done.output
+    assert len(begun) == 1
+    # What was trained with other steps is left as it is.
+    assert begun[0] not in kept
+    assert kept <= {file.name for file in (work / "planners").iterdir()}
+
+
+def test_the_tables_are_drawn_and_printed_apart(
+    second: Bench, work: Path, recipe: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.png"
+    done = CliRunner().invoke(
+        app,
+        [
+            *(
+                "bench",
+                "reaper",
+                "--table",
+                "2",
+                "--steps",
+                str(STEPS),
+                "--work",
+                str(work),
+                "--limit",
+            ),
+            *("2", "--recipe", str(recipe), "--tool", "desk", "--plot", str(file)),
+        ],
+        catch_exceptions=False,
+    )
+    assert "Table 2" in done.stdout
+    assert "without Evolve, TEvo and DQS" in done.stdout
+    assert "Table 3" not in done.stdout
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_bar_is_the_trained_planners_also_where_it_is_never_right(second: Bench) -> None:
+    from matplotlib.figure import Figure
+
+    rows = [dict(line) for line in second["rows"] if line["tools"] is not None]
+    for line in rows:
+        line["tools"] = {"trained": 0.0, "random weights": 0.25, "case planner": 0.5}[
+            line["planner"]
+        ]
+    axes: Any = Figure().subplots()
+    draw_rows(axes, rows)
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(names) == len(set(names)) == 3
+    assert [bar.get_width() for bar in axes.patches] == [0.0] * 3
+    assert {mark.get_label(): {*mark.get_xdata()} for mark in axes.lines} == {
+        "case planner": {0.5},
+        "random weights": {0.25},
+    }
+
+
+def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_seeds(
+    second: Bench, work: Path, recipe: Path
+) -> None:
+    (folder,) = (work / "planners").glob("all-parts-*")
+    report = measured(work, recipe, "--table", "1", "--planner", str(folder))
+    lines = lines_of(report, "shipped planner")
+    # Two of the three frozen questions, each of a class of its own.
+    assert [line["class"] for line in lines[2:]] == ["all"] * 4
+    assert {line["class"] for line in lines[:2]} < {"desk", "find", "no_evidence"}
+    assert "ms_p50 207" in lines[2]["paper"]
+    seeds = [line["row"] for line in report["rows"] if line["planner"] == "random weights"]
+    assert len(set(seeds)) == 3
+    assert "give it by --base" in lines_of(report, "its base before LoRA")[0]["note"]
+    for name in ("case planner", "classifiers"):
+        assert lines_of(report, name)[-1]["class"] == "all"
+
+
+def test_table_2_takes_parts_away_one_after_the_other(
+    material: Material, recipe: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "self_instruct_seed_tasks.jsonl").write_text("")
+    data = Recipe.read(recipe).data
+    rows = [row for row in ablation_rows(material, data, tmp_path) if row.table == "2"]
+    told = [row.training.data for row in rows if row.training]
+    assert len(told) == 4
+    assert [d.instructions.evolved for d in told] == [0.5, 0.0, 0.0, 0.0]
+    assert [d.sampling.method for d in told] == ["dqs", "dqs", "random", "random"]
+    assert [d.tevo.enabled for d in told] == [True, True, True, False]
+    assert len({d.instructions.share for d in told}) == 1
+    assert {len(row.questions.cases) for row in rows} == {48}
+
+
+def test_table_3_varies_the_share_of_instructions_and_the_tasks(
+    material: Material, recipe: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "self_instruct_seed_tasks.jsonl").write_text("")
+    data = Recipe.read(recipe).data
+    rows = [row for row in ablation_rows(material, data, tmp_path) if row.table == "3"]
+    told = [row.training.data for row in rows if row.training]
+    found = [(d.instructions.share, d.ttg.tasks_per_query) for d in told]
+    assert found == [(0.0, 3), (0.2, 3), (0.5, 3), (0.2, 0), (0.2, 4), (0.2, 5)]
+    assert [row.paper.only_provided for row in rows[:3]] == [0.23, 1.0, None]
+
+
+def test_no_study_asks_what_was_learned_or_is_shown(material: Material, recipe: Path) -> None:
+    for row in study(material, recipe):
+        assert row.training is not None
+        learned = {plain(one.query) for one in row.training.given.queries}
+        shown = {plain(one.query) for one in row.questions.cases}
+        assert asked(row)
+        assert not asked(row) & (learned | shown), row.name
+
+
+def test_what_rows_start_from_has_seen_nothing_that_a_study_asks(
+    material: Material, recipe: Path
+) -> None:
+    trial = ReaperTrial(recipe=str(recipe), tool="desk", limit=8)
+    out = {plain(one.query) for one in held_out_queries(material, trial)}
+    held = [row for row in study(material, recipe) if row.questions.name.startswith("held out")]
+    assert len(held) >= 5
+    for row in held:
+        assert asked(row) <= out, row.name
+
+
+def test_new_shapes_are_in_no_training_but_for_those_that_are_added(
+    material: Material, recipe: Path
+) -> None:
+    new = held_shapes(material.queries)
+    assert new == {("find", "desk")}
+    without, shown, added = study(material, recipe)[:3]
+
+    def of_them(queries: Any) -> int:
+        return sum(query.plan.tools in new for query in queries)
+
+    assert {item.query.plan.tools for item in without.questions.items} <= new
+    assert without.training is shown.training
+    assert without.training is not None
+    assert added.training is not None
+    assert of_them(without.training.given.queries) == of_them(without.questions.cases) == 0
+    assert of_them(shown.questions.cases) > 0
+    assert 0 < of_them(added.training.given.queries) <= 25
+
+
+def test_a_tool_that_is_left_out_is_in_no_prompt_of_its_training(
+    material: Material, recipe: Path
+) -> None:
+    rows = {row.name: row for row in study(material, recipe)}
+    never = rows["tool desk never seen"]
+    assert never.training is not None
+    assert "desk" not in never.training.given.toolbox
+    assert "desk" not in never.training.given.pools
+    assert all("desk" in item.query.plan.tools for item in never.questions.items)
+    assert all("desk" in item.request.toolbox for item in never.questions.items)
+    own = rows["tools of their own, never seen"]
+    assert own.training is never.training
+    assert all(item.new_tools for item in own.questions.items)
+    left_out = rows["class desk left out"].training
+    assert left_out is not None
+    assert left_out.identity == never.training.identity
+
+
+def test_a_class_is_added_by_its_queries_alone(material: Material, recipe: Path) -> None:
+    rows = [row for row in study(material, recipe) if row.name.startswith("class desk added")]
+    assert len(rows) == 2
+    for row in rows:
+        assert row.training is not None
+        given = [q for q in row.training.given.queries if "desk" in q.plan.tools]
+        assert given
+        assert {q.label for q in given} == {"desk"}
+        assert "desk" in row.training.given.toolbox
+
+
+def test_the_rows_of_the_studies_are_four_trainings(material: Material, recipe: Path) -> None:
+    names = [one.name for one in trainings_of(study(material, recipe))]
+    assert names == ["no-shapes", "shapes-added", "no-tool", "class-added"]
+
+
+def test_like_questions_are_on_one_side_of_a_study(material: Material) -> None:
+    twins = [
+        query(200 + n, text, "s1 = no_evidence()", "no_evidence")
+        for n, text in enumerate(("a b c", "c b a", "d e f", "f e d", "g h i", "i h g"))
+    ]
+    parts = halves(twins, 2, material.encoder, 0)
+    sides = [{frozenset(one.query.split()) for one in side} for side in (parts.asked, parts.shown)]
+    assert not sides[0] & sides[1]
+    assert len(parts.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"tables": ("4",)}, "There is no table '4'"),
+        ({"tables": ()}, "No table"),
+        ({"jobs": 0}, "--jobs"),
+        ({"instructions": Path("nowhere at all")}, "no folder"),
+    ],
+    ids=["table", "none", "jobs", "instructions"],
+)
+def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        ReaperTrial(**arguments)
+
+
+def test_a_tool_that_is_not_there_is_refused(material: Material, recipe: Path) -> None:
+    trial = ReaperTrial(tool="violin")
+    with pytest.raises(InputError, match="no tool 'violin'"):
+        study_rows(material, Recipe.read(recipe).data, trial)
+
+
+def test_a_folder_without_instructions_is_refused(material: Material, tmp_path: Path) -> None:
+    data = Recipe.read(find_recipe("reaper")).data
+    with pytest.raises(InputError, match="self_instruct"):
+        ablation_rows(material, data, tmp_path)
+
+
+def test_rows_do_not_start_from_a_model_that_knows_the_tools(
+    material: Material, tmp_path: Path
+) -> None:
+    folder = save_tiny(tmp_path / "start", hidden=16, layers=1)
+    assert given_start(folder, material.toolbox).place == str(folder)
+    for known, ok in ((["violin", "no_evidence"], True), (["violin", "desk"], False)):
+        card = {"data": {}, "trained_before": {"data": {"manifest": {"toolbox": {"tools": known}}}}}
+        (folder / "casewright.json").write_text(json.dumps(card))
+        if ok:
+            given_start(folder, material.toolbox)
+        else:
+            with pytest.raises(InputError, match="trained to plan with desk"):
+                given_start(folder, material.toolbox)
+
+
+def test_trainings_beside_each_other_are_told_of_as_they_end() -> None:
+    done: dict[str, float] = {}
+    measure_beside(ReaperTrial(jobs=2, seed=10), ("a", "bb", "ccc"), taken, done.__setitem__)
+    assert done == {"a": 11, "bb": 12, "ccc": 13}
+    with pytest.raises(InputError, match="astray"):
+        measure_beside(ReaperTrial(jobs=1), ("bad",), taken, done.__setitem__)
+
+
+class Broken:
+    """Fails, and has its fallback answer."""
+
+    name = "broken"
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        other = PlanResult(fallback_plan(request), self.name)
+        return in_place_of(self.name, ValueError("no memory"), other, milliseconds=1.0)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+
+def test_a_planner_that_fails_has_no_figures(material: Material) -> None:
+    questions = QuestionSet("frozen", material.frozen, material.queries[:5])
+    with (
+        open_asking(questions, material.encoder, 1) as asking,
+        pytest.raises(InputError, match=r"3 of 3 .* no memory"),
+    ):
+        asking.of(Broken())
