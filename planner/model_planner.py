@@ -21,9 +21,11 @@ from casewright.stores import CaseStore
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
-    from casewright.planner.decoding import Written
+    from casewright.planner.decoding import Decoder, Written
     from casewright.planner.decoding.matcher import Matcher
-    from casewright.planner.language_model import LanguageModel, PromptTokens
+    from casewright.planner.language_model import LanguageModel, PromptTokens, TokenModel
+    from casewright.planner.numpy_model import NumpyModel
+    from casewright.planner.numpy_model.decoder import NumpyDecoder
     from casewright.tools import ToolExample
 
 
@@ -48,7 +50,7 @@ class ModelPlanner:
     valid plan, the fallback planner answers, and the result's ``written`` holds the text.
 
     Args:
-        model: The language model; see ``load_language_model``.
+        model: The language model; see ``load_language_model`` and ``load_numpy_model``.
         fallback: Answers where the model does not; without one, one tool is asked the question.
         plan_cases: Plan cases to show as examples.
         examples: How many of them; they are picked by MMR with quality bias.
@@ -64,7 +66,7 @@ class ModelPlanner:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: LanguageModel | NumpyModel,
         *,
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
@@ -78,11 +80,8 @@ class ModelPlanner:
         static: bool | None = None,
         constrained: bool = True,
     ) -> None:
-        # Transformers is imported with it.
-        from casewright.planner.decoding import Decoder
-
         self._model = model
-        self._decoder = Decoder(model, head_bytes=head_bytes, static=static)
+        self._decoder = _decoder(model, head_bytes, static)
         self._matcher = _matchers(model, constrained=constrained)
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
@@ -132,8 +131,6 @@ class ModelPlanner:
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
         """Return the prompt, with as many of its examples as the model has positions for."""
-        from casewright.planner.decoding.extent import positions
-
         found: list[ToolExample] = []
         if self._plan_cases is not None:
             found = similar_plans(
@@ -143,7 +140,7 @@ class ModelPlanner:
                 lambda_d=self._lambda_d,
                 lambda_b=self._lambda_b,
             )
-        most = positions(self._model)
+        most = self._model.positions
         while True:
             tokens = self._model.encode(render_prompt(request, found))
             length = len(tokens.head) + len(tokens.tail)
@@ -213,7 +210,23 @@ class ModelPlanner:
         return in_place_of(self.name, why, other, milliseconds=spent, tokens=tokens, written=text)
 
 
-def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
+def _decoder(
+    model: LanguageModel | NumpyModel, head_bytes: int, static: bool | None
+) -> Decoder | NumpyDecoder:
+    """Return what writes with the model, importing no more than it needs."""
+    from casewright.planner.numpy_model import NumpyModel
+
+    if isinstance(model, NumpyModel):
+        from casewright.planner.numpy_model.decoder import NumpyDecoder
+
+        return NumpyDecoder(model, head_bytes=head_bytes)
+    # Transformers is imported with it.
+    from casewright.planner.decoding import Decoder
+
+    return Decoder(model, head_bytes=head_bytes, static=static)
+
+
+def _matchers(model: TokenModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
     """Return what makes the matcher of a request's plan."""
     if constrained:
         from casewright.planner.grammar import PlanGrammar

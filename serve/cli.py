@@ -19,6 +19,7 @@ from casewright.serve.options import (
     Adapter,
     AsJson,
     ContextText,
+    DefaultedPlannerName,
     Device,
     DomainName,
     DType,
@@ -27,7 +28,6 @@ from casewright.serve.options import (
     FeedbackJudge,
     GeneratorName,
     Grammar,
-    PlannerName,
     SourceTree,
 )
 
@@ -75,7 +75,7 @@ def ask(
     ] = None,
     source: SourceTree = None,
     feedback: FeedbackJudge = None,
-    planner: PlannerName = "case",
+    planner: DefaultedPlannerName = None,
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
@@ -126,7 +126,7 @@ def plan(
     ] = None,
     domain: DomainName = "shopping",
     context: ContextText = None,
-    planner: PlannerName = "case",
+    planner: DefaultedPlannerName = None,
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,

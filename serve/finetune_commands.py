@@ -15,6 +15,7 @@ from casewright.serve.finetune_data_command import register as register_data
 from casewright.serve.finetune_eval_command import register as register_eval
 from casewright.serve.finetune_pools_command import register as register_pools
 from casewright.serve.finetune_query_commands import register as register_queries
+from casewright.serve.finetune_ship_command import register as register_ship
 from casewright.serve.finetune_train_command import register as register_train
 from casewright.serve.options import AsJson, DomainName
 
@@ -31,6 +32,7 @@ for register in (
     register_eval,
     register_queries,
     register_pools,
+    register_ship,
 ):
     register(finetune)
 

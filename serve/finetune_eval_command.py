@@ -25,8 +25,9 @@ def finetune_eval(
     planner: Annotated[
         list[str] | None,
         typer.Option(
-            help="As for ask: case, shape, classifiers, local:FOLDER, agent:local:FOLDER, "
-            "provider:model; several are compared with the first. case by default.",
+            help="As for ask: case, shape, classifiers, mistral, local:FOLDER, "
+            "agent:local:FOLDER, provider:model; several are compared with the first. case by "
+            "default.",
             metavar="NAME",
         ),
     ] = None,

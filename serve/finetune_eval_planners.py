@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
+from casewright.planner.shipped import SHIPPED
 from casewright.serve.planners import (
     AGENT,
     CASE_PLANNER,
@@ -17,6 +18,7 @@ from casewright.serve.planners import (
     check_planner,
     is_local,
     make_planner,
+    writes_locally,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
     taken = [_settings_for(name, model) for name in names]
     if not any(is_local(name) for name in names):
         check_planner(names[0], replace(model, examples=taken[0].examples))
+    if model.adapter and not any(own.adapter for own in taken):
+        check_planner(names[0], replace(taken[0], adapter=model.adapter))
     if all(own.constrained for own in taken) and not model.constrained:
         check_planner(names[0], replace(taken[0], constrained=False))
     if all(own.examples is None for own in taken):
@@ -66,6 +70,8 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
 
 def _settings_for(name: str, model: ModelSettings) -> ModelSettings:
     """Return those of the settings that go with a planner."""
+    if name == SHIPPED:
+        return replace(model, adapter=None)
     if name.startswith(LOCAL):
         return model
     if is_local(name):
@@ -114,10 +120,10 @@ def make_planners(
         planners[name] = made(name, own)
         # An agent writes its steps under the grammar.
         bound = name in CHECKED or name.startswith(AGENT)
-        if bound or (name.startswith(LOCAL) and own.constrained):
+        if bound or (writes_locally(name) and own.constrained):
             constrained.add(name)
         if removal and not bound:
-            free = replace(own, constrained=False) if name.startswith(LOCAL) else own
+            free = replace(own, constrained=False) if writes_locally(name) else own
             asked[name] = planners[name] if free == own else made(name, free)
     return Evaluated(planners, frozenset(constrained), asked)
 

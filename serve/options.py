@@ -8,15 +8,16 @@ from typing import Annotated
 import typer
 
 DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
-PlannerName = Annotated[
-    str,
-    typer.Option(
-        help="case, shape (case without its reader), classifiers, local:FOLDER for a language "
-        "model in this process (a model's folder, or an adapter's, which names its model), "
-        "agent:local:FOLDER for one that is asked for a step at a time, or a chat model as "
-        "provider:model.",
-        metavar="NAME",
-    ),
+_PLANNERS = (
+    "case, shape (case without its reader), classifiers, mistral for the language model that "
+    "ships, local:FOLDER for another one in this process (a model's folder, or an adapter's, which "
+    "names its model), agent:local:FOLDER for one that is asked for a step at a time, or a chat "
+    "model as provider:model."
+)
+PlannerName = Annotated[str, typer.Option(help=_PLANNERS, metavar="NAME")]
+DefaultedPlannerName = Annotated[
+    str | None,
+    typer.Option("--planner", help=f"{_PLANNERS} The domain's own by default.", metavar="NAME"),
 ]
 Adapter = Annotated[
     str | None,
@@ -39,7 +40,11 @@ DType = Annotated[
 ]
 Examples = Annotated[
     int | None,
-    typer.Option(min=0, help="With a language model as planner, plan cases in its prompt; else 4."),
+    typer.Option(
+        min=0,
+        help="With a language model as planner, plan cases in its prompt; 4, or as mistral's "
+        "card says.",
+    ),
 ]
 Grammar = Annotated[
     bool,

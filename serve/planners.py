@@ -8,10 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
+from casewright.planner.shipped import SHIPPED, load_shipped, shipped_examples, shipped_planner
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from casewright.planner import AnnotatedQuery, Planner, Reader
     from casewright.planner.language_model import LanguageModel
+    from casewright.planner.numpy_model import NumpyModel
     from casewright.stores import CaseStore, Encoder
 
 #: With the domain's reader where it has one; without it in any case.
@@ -45,11 +49,10 @@ class ModelSettings:
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
     """Raise ``InputError`` where no planner has this name, before anything is opened."""
-    own = (CASE_PLANNER, SHAPE_PLANNER, CLASSIFIERS)
     check_name(
         "planner",
         name,
-        *own,
+        *(CASE_PLANNER, SHAPE_PLANNER, CLASSIFIERS, SHIPPED),
         f"{LOCAL}FOLDER for a local model",
         f"{AGENT}{LOCAL}FOLDER for one that is asked step by step",
     )
@@ -67,12 +70,17 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
             f"The planner {name!r} is no local model. Leave --adapter, --device and --dtype out; "
             f"they go with --planner {LOCAL}FOLDER."
         )
-    if not name.startswith(LOCAL) and not given.constrained:
+    if name == SHIPPED and given.adapter:
+        raise InputError(
+            f"The planner {name!r} has its own adapter in its weights. Leave --adapter out; it "
+            f"goes with --planner {LOCAL}FOLDER."
+        )
+    if not writes_locally(name) and not given.constrained:
         raise InputError(
             f"The planner {name!r} has no grammar that can be left off. Leave --no-grammar out; it "
             f"goes with --planner {LOCAL}FOLDER."
         )
-    if ":" not in name and given.examples is not None:
+    if ":" not in name and name != SHIPPED and given.examples is not None:
         raise InputError(
             f"The planner {name!r} has no prompt. Leave --examples out; it goes with a language "
             "model."
@@ -90,15 +98,27 @@ def check_name(kind: str, name: str, *own: str) -> None:
 
 def is_local(name: str) -> bool:
     """Say whether a planner of this name has a language model in this process."""
-    return name.removeprefix(AGENT).startswith(LOCAL)
+    return writes_locally(name.removeprefix(AGENT))
 
 
-def local_model(name: str, settings: ModelSettings) -> LanguageModel:
+def writes_locally(name: str) -> bool:
+    """Say whether such a model writes the whole plan in one call."""
+    return name == SHIPPED or name.startswith(LOCAL)
+
+
+def local_model(name: str, settings: ModelSettings) -> LanguageModel | NumpyModel:
     """Load the language model of a planner's name; the last one is kept.
 
     Raises:
         InputError: There is no such model, or it cannot be used.
+        DependencyError: A package that it needs is not installed.
     """
+    if name == SHIPPED:
+        return _shipped(shipped_planner(), settings.device, settings.dtype)
+    return _local(name, settings)
+
+
+def _local(name: str, settings: ModelSettings) -> LanguageModel:
     folder = name.removeprefix(AGENT).removeprefix(LOCAL)
     return _loaded(folder, settings.adapter, settings.device, settings.dtype)
 
@@ -109,6 +129,11 @@ def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | Non
     from casewright.planner.language_model import load_language_model
 
     return load_language_model(name, adapter=adapter, device=device, dtype=dtype)
+
+
+@lru_cache(maxsize=1)
+def _shipped(folder: Path, device: str | None, dtype: str | None) -> LanguageModel | NumpyModel:
+    return load_shipped(folder, device=device, dtype=dtype)
 
 
 def make_planner(
@@ -155,8 +180,11 @@ def _writer(name: str, given: ModelSettings, fallback: Planner, plan_cases: Case
     from casewright.planner import ChatPlanner, ModelPlanner, chat_model
     from casewright.planner.plan_cases import EXAMPLES
 
-    shown = EXAMPLES if given.examples is None else given.examples
-    if name.startswith(LOCAL):
+    if given.examples is not None:
+        shown = given.examples
+    else:
+        shown = shipped_examples() if name == SHIPPED else EXAMPLES
+    if writes_locally(name):
         return ModelPlanner(
             local_model(name, given),
             fallback=fallback,
@@ -177,7 +205,7 @@ def _agent(
     from casewright.bench.latency.agent_planner import AgentPlanner
 
     return AgentPlanner(
-        local_model(name, given),
+        _local(name, given),
         scope=scope,
         fallback=fallback,
         plan_cases=plan_cases,

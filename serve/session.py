@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.domains import Domain, find_domain
 from casewright.errors import InputError
+from casewright.serve.default_planner import default_planner
 from casewright.serve.feedback import check_feedback, with_feedback
 from casewright.serve.planners import (
-    CASE_PLANNER,
     CLASSIFIERS,
     SHAPE_PLANNER,
     ModelSettings,
@@ -53,7 +53,7 @@ class Session:
 
 def open_session(
     domain_name: str,
-    planner: str = CASE_PLANNER,
+    planner: str | None = None,
     store: str | None = None,
     encoder_name: str | None = None,
     source: str | None = None,
@@ -65,7 +65,7 @@ def open_session(
 
     Args:
         domain_name: The domain.
-        planner: The planner.
+        planner: The planner; by default the domain's, see ``default_planner``.
         store: Where the domain's cases are, where a user has them; in the data folder by default.
         encoder_name: A sentence-transformers model; the packaged encoder by default.
         source: A source tree to ask about, for the domain of source code.
@@ -78,6 +78,7 @@ def open_session(
             is no source tree, or the domain is not about one.
     """
     domain = find_domain(domain_name)
+    planner = planner or default_planner(domain.name)
     check_planner(planner, model)
     if store is not None and domain.open_at is None:
         raise InputError(
@@ -100,7 +101,8 @@ def open_session(
     if isinstance(encoder.encoder, MiniLMEncoder):
         encoder.encoder.preload()
     reader = None if planner in (SHAPE_PLANNER, CLASSIFIERS) else open_reader(domain)
-    if reader is not None:
+    # A language model's planner asks it only where the model does not answer.
+    if reader is not None and not is_local(planner):
         reader.preload()
     if store is not None and domain.open_at is not None:
         opened = domain.open_at(store, encoder)

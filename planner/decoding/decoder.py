@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from casewright.errors import CasewrightError, DecodingError
+from casewright.errors import CasewrightError, DecodingError, GrammarError
 from casewright.planner.decoding.batch import write_together
 from casewright.planner.decoding.choice import Choose, greedy
 from casewright.planner.decoding.conversation import Conversation, Read
-from casewright.planner.decoding.extent import layers
+from casewright.planner.decoding.extent import layers, window
 from casewright.planner.decoding.fixed_steps import FixedSteps
 from casewright.planner.decoding.heads import Heads
 from casewright.planner.decoding.limits import Limits
@@ -44,7 +44,7 @@ class Decoder:
         self, model: LanguageModel, *, head_bytes: int = HEAD_BYTES, static: bool | None = None
     ) -> None:
         self._model = model
-        self._heads = Heads(head_bytes)
+        self._heads: Heads[States] = Heads(head_bytes)
         self._lock = threading.Lock()
         self._read: Read = partial(read, model)
         self._room = Room(layers(model))
@@ -55,7 +55,7 @@ class Decoder:
             self._room = Room(layers(model), least=FIXED_COLUMNS)
 
     @property
-    def heads(self) -> Heads:
+    def heads(self) -> Heads[States]:
         """The heads that are kept."""
         return self._heads
 
@@ -98,6 +98,11 @@ class Decoder:
         limits = limits or Limits()
         if not prompts:
             return []
+        if self._beyond_window(prompts, limits):
+            return [
+                self._alone(prompt, matcher, limits, choose)
+                for prompt, matcher in zip(prompts, matchers, strict=True)
+            ]
         try:
             with self._turn(limits):
                 states, reused = self._head(prompts[0].head, limits)
@@ -109,6 +114,23 @@ class Decoder:
                 )
         except DecodingError as error:
             return [error] * len(prompts)
+
+    def _beyond_window(self, prompts: Sequence[PromptTokens], limits: Limits) -> bool:
+        """Say whether attention may not reach back to the beginning.
+
+        A window is counted in columns, and in a batch some of those hold nothing.
+        """
+        size = window(self._model)
+        longest = max(len(prompt.head) + len(prompt.tail) for prompt in prompts)
+        return size is not None and longest + limits.tokens > size
+
+    def _alone(
+        self, prompt: PromptTokens, matcher: Matcher, limits: Limits, choose: Choose
+    ) -> Written | CasewrightError:
+        try:
+            return self.write(prompt, matcher, limits=limits, choose=choose)
+        except (DecodingError, GrammarError) as error:
+            return error
 
     @contextmanager
     def conversation(

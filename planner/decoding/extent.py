@@ -1,4 +1,4 @@
-"""How much a network holds and reads, as its configuration says."""
+"""How much a network holds, as its configuration says."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ if TYPE_CHECKING:
 def layers(model: LanguageModel) -> int:
     """Return how many layers have key/value states."""
     return int(_config(model).num_hidden_layers)
-
-
-def positions(model: LanguageModel) -> int | None:
-    """Return how many tokens the network can read, where it says."""
-    most = getattr(_config(model), "max_position_embeddings", None)
-    return int(most) if most else None
 
 
 def window(model: LanguageModel) -> int | None:

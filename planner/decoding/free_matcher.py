@@ -15,10 +15,10 @@ from casewright.errors import GrammarError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from casewright.planner.language_model import LanguageModel
+    from casewright.planner.language_model import TokenModel
 
 
-def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
+def text_tokens(model: TokenModel) -> NDArray[np.intp]:
     """Return the ids of the tokens that stand for text, and of those that end one, ascending.
 
     Other special tokens, and numbers of the network that no token has, would make what is written

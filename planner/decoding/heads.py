@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
-from casewright.planner.decoding.room import States
+
+class Kept(Protocol):
+    """States of a head, in whichever arrays."""
+
+    @property
+    def bytes(self) -> int:
+        """What they take."""
 
 
-class Heads:
+States = TypeVar("States", bound=Kept)
+
+
+class Heads(Generic[States]):
     """Keeps the heads that were used last. What it returns is never written to.
 
     Args:

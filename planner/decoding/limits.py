@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from casewright.errors import DecodingError
-from casewright.planner.decoding.extent import positions
 from casewright.planner.model_limits import MAX_TOKENS
 
 if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
+    from casewright.planner.language_model import TokenModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,9 @@ class Limits:
             )
 
 
-def check_positions(model: LanguageModel, length: int) -> None:
+def check_positions(model: TokenModel, length: int) -> None:
     """Raise ``DecodingError`` where a sequence is longer than the model reads."""
-    most = positions(model)
+    most = model.positions
     if most is not None and length > most:
         raise DecodingError(
             f"The prompt and its plan have {length} tokens; the model reads {most}. "

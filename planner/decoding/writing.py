@@ -13,7 +13,7 @@ from casewright.planner.decoding.written import Written
 
 if TYPE_CHECKING:
     from casewright.planner.decoding.matcher import Matcher
-    from casewright.planner.language_model import LanguageModel
+    from casewright.planner.language_model import TokenModel
 
 
 class Writing:
@@ -34,7 +34,7 @@ class Writing:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: TokenModel,
         matcher: Matcher,
         prompt_tokens: int,
         limits: Limits,

@@ -20,39 +20,41 @@ if TYPE_CHECKING:
 SAMPLE = 's1 = a(b="\\"x\\" Ünï ﬁ \u2028 日本 \ue000 🧪\u200d\U0010fffd")\ns2 = c(d=s1.e, f=-1.5)'
 
 
-class LanguageModel:
-    """A causal language model and its tokenizer; nothing of it changes once it is made.
+class TokenModel:
+    """A model's tokens: how it reads prompts and writes plans, whatever computes its network.
 
     Attributes:
         name: Where it comes from, adapter included.
-        network: In evaluation mode, its parameters without gradients.
-        tokenizer: The tokenizer of transformers.
-        device: Where the network is.
+        tokenizer: The tokenizer of transformers, or one that stands for it.
         ends: Ids of the tokens that end what it writes, without repetition: first the one that
             its chat template writes after an answer, which is the one to train it with.
         grammar_tokenizer: The vocabulary as llguidance knows it, of the size of the network's
             logits. Text that looks like a special token is text there too.
+        positions: Tokens that the network can read; ``None`` where it does not say.
 
     Args:
         name: Where it comes from.
-        network: A causal language model; it is put in evaluation mode.
         tokenizer: A tokenizer with a ``tokenizers`` backend, and the chat template, if any.
+        size: For how many tokens the network has a number.
+        named_ends: Ids that the network's configurations name as ends, lists of them, or ``None``.
+        positions: Tokens that the network can read.
 
     Raises:
         InputError: The tokenizer has another backend, has tokens that the network has not, has no
             token that ends a text, or cannot write any text; or the chat template cannot be used.
     """
 
-    def __init__(self, name: str, network: PreTrainedModel, tokenizer: Any) -> None:
+    def __init__(
+        self, name: str, tokenizer: Any, size: int, named_ends: Iterable[Any], positions: int | None
+    ) -> None:
         self.name = name
-        self.network = network.eval().requires_grad_(False)
         self.tokenizer = tokenizer
-        self.device: torch.device = network.device
-        size = _logits(network)
+        self.positions = positions
         _check_vocabulary(name, tokenizer, size)
         plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
         template = ChatTemplate.of(tokenizer)
-        self.ends = tuple(dict.fromkeys(_ends(network, tokenizer, template, plain)))
+        named = (tokenizer.eos_token_id, *named_ends)
+        self.ends = tuple(dict.fromkeys(_ends(named, tokenizer, template, plain)))
         if not self.ends:
             raise InputError(
                 f"The tokenizer of {name!r} names no token that ends a text. "
@@ -78,6 +80,35 @@ class LanguageModel:
         return self.grammar_tokenizer.decode_bytes(written).decode("utf-8", "replace")
 
 
+class LanguageModel(TokenModel):
+    """A causal language model and its tokenizer; nothing of it changes once it is made.
+
+    Attributes:
+        network: In evaluation mode, its parameters without gradients.
+        device: Where the network is.
+
+    Args:
+        name: Where it comes from.
+        network: A causal language model; it is put in evaluation mode.
+        tokenizer: A tokenizer with a ``tokenizers`` backend, and the chat template, if any.
+
+    Raises:
+        InputError: As ``TokenModel``.
+    """
+
+    def __init__(self, name: str, network: PreTrainedModel, tokenizer: Any) -> None:
+        self.network = network.eval().requires_grad_(False)
+        self.device: torch.device = network.device
+        # Models of several modalities keep their language model's settings in a part of their own.
+        config: Any = network.config.get_text_config()
+        ends = (
+            getattr(network.generation_config, "eos_token_id", None),
+            getattr(config, "eos_token_id", None),
+        )
+        most = getattr(config, "max_position_embeddings", None)
+        super().__init__(name, tokenizer, _logits(network), ends, int(most) if most else None)
+
+
 def _logits(network: PreTrainedModel) -> int:
     """Return for how many tokens the network has a number."""
     head = network.get_output_embeddings()
@@ -100,17 +131,13 @@ def _check_vocabulary(name: str, tokenizer: Any, size: int) -> None:
 
 
 def _ends(
-    network: PreTrainedModel, tokenizer: Any, template: ChatTemplate, plain: PlainText
+    named: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainText
 ) -> Iterator[int]:
     """Yield the ids of the tokens that end an answer."""
     after = tokenizer(template.answered.lstrip(), add_special_tokens=False)["input_ids"]
     yield from (id_ for id_ in after[:1] if id_ in plain.special)
-    for named in (
-        tokenizer.eos_token_id,
-        getattr(network.generation_config, "eos_token_id", None),
-        getattr(network.config.get_text_config(), "eos_token_id", None),
-    ):
-        ids: Iterable[Any] = named if isinstance(named, list | tuple) else [named]
+    for one in named:
+        ids: Iterable[Any] = one if isinstance(one, list | tuple) else [one]
         # A configuration may name a token that the tokenizer has not, or one that stands for text.
         yield from (id_ for id_ in ids if id_ in plain.special)
 

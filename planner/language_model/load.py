@@ -31,6 +31,7 @@ def load_language_model(
     adapter: str | Path | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    title: str | None = None,
 ) -> LanguageModel:
     """Load a causal language model to plan with.
 
@@ -40,6 +41,7 @@ def load_language_model(
         adapter: An adapter of PEFT to add to it; a folder or a name as well.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default CUDA's first where there is one.
         dtype: ``float32``, ``bfloat16``, ``float16``; by default bfloat16 on CUDA, float32 else.
+        title: The model's ``name``; by default what it was asked for by.
 
     Raises:
         InputError: There is no such model, adapter, device or dtype; the model has no safetensors,
@@ -49,11 +51,11 @@ def load_language_model(
         DependencyError: A package that the model needs is not installed.
     """
     check_names(device, dtype)
-    title = str(name) if adapter is None else f"{name} + {adapter}"
+    asked = str(name) if adapter is None else f"{name} + {adapter}"
     place = find_device(device)
     source = find_source(name, adapter)
     check_card(source)
-    return load_source(source, title, place, find_dtype(dtype, place))
+    return load_source(source, title or asked, place, find_dtype(dtype, place))
 
 
 def load_source(

@@ -32,6 +32,8 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no grammar of a chat model": (["--planner", "a:b", "--no-grammar"], "left off"),
     "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
     "examples for classifiers": (["--planner", "classifiers", "--examples", "1"], "no prompt"),
+    "an adapter for what ships": (["--planner", "mistral", "--adapter", "x"], "its own adapter"),
+    "an agent of what ships": (["--planner", "agent:mistral"], "is no agent"),
 }
 
 

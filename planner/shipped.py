@@ -1,0 +1,99 @@
+"""The language model that ships with the package: a small Mistral that was trained to plan.
+
+It lies beside this file as any trained model does, with its cards. ``casewright finetune ship``
+puts it there; the package holds nothing of it that was made in another way.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from casewright.errors import DependencyError, InputError
+from casewright.planner.language_model.card import CARD, read_card
+from casewright.planner.numpy_model import can_compute, load_numpy_model
+from casewright.planner.plan_cases import EXAMPLES
+
+if TYPE_CHECKING:
+    from casewright.planner.language_model import LanguageModel
+    from casewright.planner.numpy_model import NumpyModel
+
+#: Its name as a planner.
+SHIPPED = "mistral"
+FOLDER = Path(__file__).parent / SHIPPED
+#: In its card: plan cases that its training prompts showed, which is how many it is shown.
+EXAMPLES_SHOWN = "examples"
+#: What runs it where NumPy does not.
+_PACKAGES = ("torch", "transformers")
+
+
+def shipped_planner(folder: Path | None = None) -> Path:
+    """Return the folder of the model that ships: safetensors, tokenizer, cards, training logs.
+
+    Args:
+        folder: Where it is looked for; in the package by default.
+
+    Raises:
+        InputError: It is not there.
+    """
+    found = folder or FOLDER
+    # The card is written last: where it is, all else is.
+    if not is_shipped(found):
+        raise InputError(
+            f"The language model {SHIPPED!r} is not in this installation. Install a released "
+            "package, or make the model: casewright finetune train, then casewright finetune ship."
+        )
+    return found
+
+
+def shipped_examples(folder: Path | None = None) -> int:
+    """Return how many plan cases its prompt shows, by its card.
+
+    Raises:
+        InputError: The model is not there, or its card cannot be read.
+    """
+    shown = (read_card(shipped_planner(folder)) or {}).get(EXAMPLES_SHOWN)
+    return shown if isinstance(shown, int) and shown >= 0 else EXAMPLES
+
+
+def is_shipped(folder: Path | None = None) -> bool:
+    """Say whether the model is there."""
+    return ((folder or FOLDER) / CARD).is_file()
+
+
+def load_shipped(
+    folder: Path | None = None, *, device: str | None = None, dtype: str | None = None
+) -> LanguageModel | NumpyModel:
+    """Load the model that ships.
+
+    On the CPU in float32 NumPy computes it, which starts seconds earlier: neither torch nor
+    transformers is imported. So small a model gains little from a GPU, and is put on one only
+    where a device is named.
+
+    Args:
+        folder: Where it is; in the package by default.
+        device: As for ``load_language_model``; the CPU by default.
+        dtype: As for ``load_language_model``: float32 on a CPU whatever it is stored in, since
+            most CPUs multiply bfloat16 tens of times more slowly.
+
+    Raises:
+        InputError: It is not there, is damaged, or the device or the dtype cannot be had.
+        DependencyError: A package that runs it is not installed.
+    """
+    found = shipped_planner(folder)
+    if device in (None, "cpu") and dtype in (None, "float32") and can_compute(found):
+        return load_numpy_model(found, SHIPPED)
+    if missing := _missing():
+        raise DependencyError(
+            f"On a device of its own, or in other numbers than float32, the planner {SHIPPED!r} "
+            f"needs {' and '.join(missing)}. Run: pip install {' '.join(missing)}. Or leave "
+            "--device and --dtype out."
+        )
+    from casewright.planner.language_model import load_language_model
+
+    return load_language_model(found, device=device or "cpu", dtype=dtype, title=SHIPPED)
+
+
+def _missing() -> list[str]:
+    return [package for package in _PACKAGES if find_spec(package) is None]
