@@ -37,7 +37,9 @@ class NewModelSection(Section):
         tied: The matrix that reads tokens is also the one that writes them.
         embeddings: What a token's vector starts from: ``random`` numbers, or those that the
             packaged ``encoder`` has for its text, so that words which mean the same are alike.
-        rope_base: Base of the rotary position embedding.
+        copying_heads: Two heads copy from the start, instead of learning to: what followed a token
+            earlier in the prompt follows it again.
+        rope_base: Base of the rotary position embedding; copying heads want 1e6.
     """
 
     hidden: int = Field(default=256, ge=16, le=16_384)
@@ -49,7 +51,18 @@ class NewModelSection(Section):
     positions: int = Field(default=4096, ge=64, le=1_048_576)
     tied: bool = True
     embeddings: Literal["random", "encoder"] = "random"
+    copying_heads: bool = False
     rope_base: float = Field(default=1e4, ge=1e3, le=1e9)
+
+    @model_validator(mode="after")
+    def _heads_copy(self) -> Self:
+        small = self.layers < 2 or self.heads < 2 or self.hidden < 64
+        if self.copying_heads and (small or not self.tied):
+            raise ValueError(
+                "copying_heads needs hidden = 64, two layers, two heads and tied = true, or more. "
+                "Set these, or copying_heads = false."
+            )
+        return self
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:

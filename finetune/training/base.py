@@ -10,6 +10,7 @@ from typing import Any
 from casewright.errors import InputError, told
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.recipe.training_section import LoraSection, NewModelSection
+from casewright.finetune.training.copying_heads import write_copying_heads
 from casewright.finetune.training.encoder_embeddings import encoder_embeddings
 from casewright.finetune.training.layers import check_layers
 from casewright.finetune.training.new_model import new_mistral
@@ -44,6 +45,8 @@ def make_base(
             vectors = encoder_embeddings(tokenizer, settings.hidden, packaged_minilm(), seed)
             # The tokenizer may have found fewer tokens than there is room for.
             network.get_input_embeddings().weight[: len(vectors)] = vectors
+    if settings.copying_heads:
+        write_copying_heads(network, seed)
     folder.mkdir(parents=True, exist_ok=True)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

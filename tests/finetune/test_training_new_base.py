@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from casewright.finetune.recipe.training_section import NewModelSection
 from casewright.finetune.training.base import make_base
@@ -16,7 +17,15 @@ from casewright.planner.prompt import CONSTRAINTS, ROLE
 from tests.support.trained import plan_examples
 
 SMALL = {"hidden": 128, "layers": 2, "heads": 2, "kv_heads": 1, "intermediate": 128}
-SETTINGS = NewModelSection(**SMALL, vocabulary=3072, positions=2048, embeddings="encoder")
+SETTINGS = NewModelSection(
+    **SMALL,
+    vocabulary=3072,
+    positions=2048,
+    embeddings="encoder",
+    copying_heads=True,
+    rope_base=1e6,
+)
+WORDS = (" kettle", " lamp", " order", " review", " price", " socks", " page", " red", " blue")
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +77,28 @@ def test_words_that_mean_the_same_start_alike(base: LanguageModel) -> None:
     assert likeness("order", " order") > likeness("order", " review") + 0.2
 
 
+def test_heads_copy_what_followed_a_token_before_any_training(base: LanguageModel) -> None:
+    torch: Any = import_module("torch")
+    tokens = [base.tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in WORDS]
+    tokens = list(dict.fromkeys(tokens))
+    with torch.no_grad():
+        logits = base.network(torch.tensor([tokens * 2])).logits[0]
+    # From the second time a token is there, what followed it is known.
+    guessed = logits[len(tokens) : -1].argmax(-1).tolist()
+    right = sum(a == b for a, b in zip(guessed, tokens[1:], strict=True))
+    assert right >= 4
+
+
 def test_the_same_settings_make_the_same_base(tmp_path: Path) -> None:
     for name in "ab":
         make_base(SETTINGS, plan_examples()[:10], 3, tmp_path / name)
     for file in ("model.safetensors", "tokenizer.json"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+@pytest.mark.parametrize("other", [{"layers": 1}, {"tied": False}, {"heads": 1}], ids=str)
+def test_copying_heads_in_a_network_that_cannot_hold_them_are_refused(
+    other: dict[str, Any],
+) -> None:
+    with pytest.raises(ValidationError, match="copying_heads"):
+        NewModelSection(**{**SMALL, "copying_heads": True, **other})
