@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from casewright.finetune.examples.drills import drills, question_words
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.manifest import Made, manifest_of
 from casewright.finetune.examples.mixture import instructions_beside, mix, without_duplicates
@@ -64,8 +65,8 @@ def make_training_set(
     The same arguments make the same set, byte for byte. What is drawn for a query depends on the
     seed, its id and the queries beside it, not on its place. All examples of a query, and of the
     queries most like it, are for training or all for validation; plan cases shown in prompts are
-    queries of the training side alone. Queries of public tool-use sets are trained on alone, so
-    that validation is of the toolbox that is planned for.
+    queries of the training side alone. Queries of public tool-use sets, and drills, are trained on
+    alone, so that validation is of the toolbox that is planned for.
 
     Args:
         data: The recipe's section.
@@ -91,6 +92,8 @@ def make_training_set(
         measuring=frozenset(map(plain, given.measuring)),
     )
     plans += foreign
+    words = question_words(query.query for query in chosen)
+    plans += drills(data.drills, words, data.seed)
     refused: Counter[str] = Counter()
     others = _instructions(data, len(plans), chat, refused)
     mixed = mix(

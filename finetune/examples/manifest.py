@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright import __version__
+from casewright.finetune.examples.drills import DRILL
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.query_pool import QueryPool, queries_hash
 from casewright.finetune.examples.tool_pools import ToolPool
@@ -105,7 +106,7 @@ def _provenance(sources: set[str]) -> dict[str, Any]:
 
 def _source_kind(example: TrainingExample, toolsets: Collection[str]) -> str:
     name = example.source.partition(":")[0]
-    return name if is_instruction(example) or name in toolsets else "queries"
+    return name if is_instruction(example) or name in {DRILL, *toolsets} else "queries"
 
 
 def _counts(names: Iterable[str]) -> dict[str, int]:

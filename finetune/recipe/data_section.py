@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from casewright.finetune.examples.drills import DrillSettings
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.toolset import ToolsetSource
 from casewright.finetune.examples.ttg import TtgSettings
@@ -92,6 +93,7 @@ class DataSection(Section):
         ttg: Which tasks are made of each.
         toolsets: Public tool-use sets whose queries are planned for, too, each with tools of its
             own; for training alone.
+        drills: Invented tools and questions beside them.
         instructions: Generic ones beside them.
     """
 
@@ -107,6 +109,7 @@ class DataSection(Section):
     tevo: TevoSettings = TevoSettings()
     ttg: TtgSettings = TtgSettings()
     toolsets: tuple[ToolsetPlace, ...] = ()
+    drills: DrillSettings = DrillSettings()
     instructions: InstructionSection = InstructionSection()
 
     @field_validator("domain")

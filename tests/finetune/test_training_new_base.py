@@ -16,7 +16,7 @@ from casewright.planner.language_model import LanguageModel, load_language_model
 from casewright.planner.prompt import CONSTRAINTS, ROLE
 from tests.support.trained import plan_examples
 
-SMALL = {"hidden": 128, "layers": 2, "heads": 2, "kv_heads": 1, "intermediate": 128}
+SMALL: dict[str, Any] = {"hidden": 128, "layers": 2, "heads": 2, "kv_heads": 1, "intermediate": 128}
 SETTINGS = NewModelSection(
     **SMALL,
     vocabulary=3072,
