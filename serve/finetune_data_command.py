@@ -36,6 +36,13 @@ def finetune_data(
         int | None,
         typer.Option(min=1, help="Also print so many examples of each task.", metavar="N"),
     ] = None,
+    sets: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the files and public sets are that the recipe names; beside it by default.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the training set in the output folder.")
     ] = False,
@@ -62,7 +69,7 @@ def finetune_data(
 
     if target is None and sample is None:
         raise InputError("Give --output FOLDER to write the set, or --sample N to look at it.")
-    data = Recipe.read(find_recipe(recipe), domains=domain_names()).data
+    data = Recipe.read(find_recipe(recipe), domains=domain_names(), folder=sets).data
     if target is not None:
         check_target(target, force=force)
     encoder = default_encoder()

@@ -55,7 +55,7 @@ def finetune_train(
     from casewright.finetune.training.train import train
     from casewright.serve.output import print_json, print_table
 
-    told = Recipe.read(find_recipe(recipe))
+    told = Recipe.read(find_recipe(recipe), files=False)
     try:
         result = train(
             told.model if base is None else told.model.based_on(base),

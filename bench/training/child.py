@@ -69,7 +69,7 @@ def main() -> None:
 
 def measure(task: Task, folder: Path) -> dict[str, Any]:
     """Train once over the examples, and return what was measured."""
-    read = Recipe.read(Path(task.recipe))
+    read = Recipe.read(Path(task.recipe), files=False)
     model_section = read.model.model_copy(update={"device": task.device, "quantisation": "none"})
     training = read.training.model_copy(
         update={

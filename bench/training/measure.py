@@ -67,7 +67,7 @@ def measure_training(trial: TrainingTrial) -> Report:
     from casewright.domains import find_domain
 
     file = find_recipe(trial.recipe)
-    recipe = Recipe.read(file)
+    recipe = Recipe.read(file, files=False)
     if recipe.lora.method == "full":
         raise InputError(f"{trial.recipe} trains all weights. Give a recipe with an adapter.")
     domain = find_domain("shopping")

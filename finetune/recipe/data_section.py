@@ -15,7 +15,7 @@ from casewright.finetune.examples.ttg import TtgSettings
 from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS
 from casewright.finetune.instructions.settings import InstructionSettings, InstructionSource
 from casewright.finetune.queries.choose import SamplingSettings
-from casewright.finetune.recipe.recipe_file import RecipeFile, beside, looked_for
+from casewright.finetune.recipe.recipe_file import RecipeFile, beside, folder_of, looked_for
 from casewright.finetune.recipe.section import Section
 
 #: What a recipe is validated with, where they are known: the names of the domains.
@@ -29,8 +29,8 @@ def _there(path: str, info: ValidationInfo) -> str:
         return str(found)
     if name != HUGGING_FACE and looked_for(info):
         raise ValueError(
-            f'There is nothing at "{path}" beside the recipe. Give {READERS[name].files}, of '
-            f"{READERS[name].origin}."
+            f'There is nothing at "{path}" in {folder_of(info)}. Give {READERS[name].files}, of '
+            f"{READERS[name].origin}: beside the recipe, or in the folder of --sets."
         )
     return path
 

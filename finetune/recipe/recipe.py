@@ -41,17 +41,24 @@ class Recipe(Section):
 
     @classmethod
     def read(
-        cls, path: Path, *, domains: Collection[str] | None = None, files: bool = True
+        cls,
+        path: Path,
+        *,
+        domains: Collection[str] | None = None,
+        files: bool = True,
+        folder: Path | None = None,
     ) -> Self:
         """Read a recipe; nothing is loaded for it but the file.
 
-        Files that it names are looked for beside it; they are absolute paths in what is returned.
+        Files that it names are looked for beside it, or in another folder; they are absolute paths
+        in what is returned.
 
         Args:
             path: A TOML file.
             domains: The names that ``data.domain`` may have; any by default.
             files: Whether the files that it names have to be there; a training needs none of them,
                 since its set was made before, maybe elsewhere.
+            folder: Where these files are, instead of beside the recipe.
 
         Raises:
             InputError: The recipe cannot be used; names the file, the field, what is wrong with it,
@@ -65,7 +72,7 @@ class Recipe(Section):
             raise InputError(f"{path} cannot be read: {error}. Give a recipe, a TOML file.") from (
                 error
             )
-        context = {FOLDER: path.absolute().parent, LOOKED_FOR: files, DOMAINS: domains}
+        context = {FOLDER: (folder or path.parent).absolute(), LOOKED_FOR: files, DOMAINS: domains}
         try:
             # As JSON, so that types are strict (no "3" for 3) and lists may still become tuples;
             # TOML's dates, which no setting is, become texts.

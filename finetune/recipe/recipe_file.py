@@ -12,10 +12,15 @@ from pydantic import AfterValidator, ValidationInfo
 FOLDER, LOOKED_FOR = "folder", "looked for"
 
 
+def folder_of(info: ValidationInfo) -> Path:
+    """Return the folder that a recipe's files are named from: its own, or the one that is given."""
+    folder: Path = (info.context or {}).get(FOLDER, Path())
+    return folder
+
+
 def beside(info: ValidationInfo, name: str | Path) -> Path:
     """Return the absolute path of what a recipe names."""
-    folder: Path = (info.context or {}).get(FOLDER, Path())
-    return (folder / Path(name).expanduser()).absolute()
+    return (folder_of(info) / Path(name).expanduser()).absolute()
 
 
 def looked_for(info: ValidationInfo) -> bool:
@@ -29,8 +34,8 @@ def _there(file: Path, info: ValidationInfo) -> Path:
         return found
     if not found.exists():
         raise ValueError(
-            f'There is no file "{file}" beside the recipe. Give one that is there, from the '
-            "recipe's folder or by an absolute path."
+            f'There is no file "{file}" in {folder_of(info)}. Give one that is there, from the '
+            "recipe's folder, from that of --sets, or by an absolute path."
         )
     if not found.is_file():
         raise ValueError(f'"{file}" is a folder. Give a file.')

@@ -36,7 +36,7 @@ def make_base(
         folder: Is made.
     """
     texts = (text for one in examples for text in (str(one.prompt), one.completion))
-    tokenizer = train_tokenizer(prompt_pieces(texts), settings.vocabulary)
+    tokenizer = train_tokenizer(prompt_pieces(texts), settings.vocabulary, plans=True)
     network = new_mistral(mistral_settings(settings), tokenizer, seed)
     if settings.embeddings == "encoder":
         import torch

@@ -27,7 +27,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
     network: Any = trainer.model
     device = accelerator.device
     # Rows of like length together, to pad less; every process takes its share.
-    of_heads = "tails" in rows.column_names
+    of_heads = "tails" in rows[0]
     order = sorted(
         range(len(rows)), key=lambda place: 0 if of_heads else len(rows[place]["input_ids"])
     )

@@ -45,25 +45,28 @@ _WHOLE = (ROLE, CONSTRAINTS)
 _JOINTS = ("\nPlan:\n", "\n\nQuestion: ", *(f"\ns{step} = " for step in range(2, 7)))
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPLATE) -> Any:
+def train_tokenizer(
+    texts: Iterable[str], vocabulary: int, template: str = TEMPLATE, *, plans: bool = False
+) -> Any:
     """Return a byte-level BPE of transformers that can write every text, trained on these.
 
     Args:
         texts: What it is trained on.
         vocabulary: Tokens, the bytes and the special ones included: at least 260.
         template: Its chat template.
+        plans: Whether pieces of prompts and plans may be joined, or nothing but words, as in
+            other models' tokenizers.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     transformers: Any = import_module("transformers")
     bpe = Tokenizer(models.BPE())
-    pieces = "|".join((*map(_literally, _WHOLE), *_PIECES))
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(pieces), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if plans:
+        pieces = Regex("|".join((*map(_literally, _WHOLE), *_PIECES)))
+        split = pre_tokenizers.Split(pieces, "isolated")
+        plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        bpe.pre_tokenizer = pre_tokenizers.Sequence([split, plain])
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,

@@ -175,7 +175,7 @@ def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path
     ("line", "said"),
     [
         ('reader = "t0"', "reads no plans. Readers that do: bfcl, glaive, metatool"),
-        ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" beside the recipe'),
+        ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" in '),
         ('reader = "bfcl"\ncopies = 0', "copies: 0 is not possible"),
     ],
     ids=["reader", "path", "copies"],

@@ -52,7 +52,7 @@ def test_what_stands_in_every_prompt_and_plan_is_one_token(base: LanguageModel) 
 
 
 def test_any_text_is_written_and_read_back_by_the_tokenizer() -> None:
-    tokenizer = train_tokenizer(prompt_pieces(["a prompt\n"]), 300)
+    tokenizer = train_tokenizer(prompt_pieces(["a prompt\n"]), 300, plans=True)
     for text in (
         "s1 = f(x=question)\n\n",
         "naïve 漢字 \u202e 🦊",

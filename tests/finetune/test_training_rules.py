@@ -180,7 +180,7 @@ def test_a_package_that_a_recipe_needs_is_named_with_the_line_that_installs_it(
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_recipe_that_ships_can_be_read(name: str) -> None:
-    recipe = Recipe.read(find_recipe(name))
+    recipe = Recipe.read(find_recipe(name), files=False)
     assert recipe.data.domain == "shopping"
     assert recipe.training.max_length >= 2048
 
@@ -190,8 +190,8 @@ def test_the_model_that_is_to_ship_has_at_most_25_megabytes_in_16_bits() -> None
     from casewright.finetune.training.new_model import new_mistral
     from casewright.finetune.training.plan_tokenizer import train_tokenizer
 
-    made = Recipe.read(find_recipe("shipped-base")).model.made
+    made = Recipe.read(find_recipe("shipped-base"), files=False).model.made
     assert made is not None
     tokenizer = train_tokenizer(["a"], 260)
     network = new_mistral(mistral_settings(made), tokenizer)
-    assert 20e6 < 2 * sum(p.numel() for p in network.parameters()) < 25e6
+    assert 4e6 < 2 * sum(p.numel() for p in network.parameters()) < 25e6

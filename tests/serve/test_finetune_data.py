@@ -283,3 +283,12 @@ def test_a_tool_use_set_is_taken_beside_the_queries_and_told_of(home: Path, fold
     assert told.returncode == 0, told.stderr
     said = "Of bfcl 12 queries were taken and 0 were not; it can no longer measure: BFCL."
     assert said in told.stdout
+    # The same from elsewhere: what a recipe names is looked for in the folder that is given.
+    away = folder / "away"
+    away.mkdir()
+    (away / "sets.toml").write_text(f"{own}\n{place}\n", encoding="utf-8")
+    asked_for = ("finetune", "data", "--recipe", away / "sets.toml", "--sample", "1")
+    refused = run(home, *asked_for)
+    assert (refused.returncode, "--sets" in refused.stderr) == (2, True)
+    found = run(home, *asked_for, "--sets", folder)
+    assert (found.returncode, found.stdout) == (0, told.stdout)
