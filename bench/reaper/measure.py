@@ -20,6 +20,8 @@ from casewright.bench.reaper.studies import held_out_queries, study_rows
 from casewright.bench.reaper.trial import FIRST, SECOND, STUDIES, THIRD, ReaperTrial
 from casewright.bench.reaper.workplace import Workplace
 from casewright.errors import InputError
+from casewright.finetune.examples.drills import DrillSettings
+from casewright.finetune.recipe.data_section import DataSection
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.stores.progress import note
@@ -45,7 +47,7 @@ class _Run:
 
     def lines(self) -> RowLines:
         """Return what measures rows; what they start from is made first, if it is not there."""
-        data, trial = self.recipe.data, self.trial
+        data, trial = _rows_own(self.recipe.data), self.trial
         if trial.start is not None:
             start = given_start(trial.start, self.material.toolbox)
         else:
@@ -129,16 +131,22 @@ def _open(trial: ReaperTrial, opening: AbstractContextManager[Any]) -> _Run:
     with opening:
         material = open_material(recipe.data.domain)
     work = Workplace(trial.folder, recipe, material.encoder, steps=trial.steps)
+    data = _rows_own(recipe.data)
     rows: list[Row] = []
     if {SECOND, THIRD} & set(trial.tables):
-        made = ablation_rows(material, recipe.data, trial.instructions)
+        made = ablation_rows(material, data, trial.instructions)
         rows += [row for row in made if row.table in trial.tables]
     if STUDIES in trial.tables:
-        rows += study_rows(material, recipe.data, trial)
+        rows += study_rows(material, data, trial)
     short = tuple(
         replace(row, questions=row.questions.limited(trial.limit, trial.seed)) for row in rows
     )
     return _Run(trial, recipe, material, work, short)
+
+
+def _rows_own(data: DataSection) -> DataSection:
+    """Return a recipe's section without drills, which come once, before all rows."""
+    return data.model_copy(update={"drills": DrillSettings()})
 
 
 def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:

@@ -18,8 +18,9 @@ from typing import Any
 from casewright import __version__
 from casewright.bench.reaper.row import Training
 from casewright.errors import InputError
+from casewright.finetune.examples.drills import DrillSettings
 from casewright.finetune.recipe.recipe import Recipe
-from casewright.finetune.recipe.training_section import TrainingSection
+from casewright.finetune.recipe.training_section import LoraSection, TrainingSection
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.stores import Encoder
 from casewright.stores.whole_file import write_whole
@@ -115,6 +116,34 @@ class Workplace:
                 (new / name).replace(folder)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
+        drills = self._recipe.data.drills
+        if not drills.toolboxes:
+            return Start(str(folder), name)
+        return self._drilled(Start(str(folder), name), common, drills)
+
+    def _drilled(self, start: Start, common: Training, drills: DrillSettings) -> Start:
+        """Train the new network by drills, once for all rows."""
+        from casewright.bench.reaper.drilled import write_drills
+        from casewright.finetune.examples.drills import question_words
+        from casewright.finetune.examples.training_set import MANIFEST
+        from casewright.finetune.training.train import train
+
+        training = self._training.model_copy(update={"steps": None, "epochs": 1.0})
+        told = {
+            "base": start.identity,
+            "drills": drills.model_dump(mode="json"),
+            "training": training.model_dump(mode="json"),
+            "prompt": prompt_hash(),
+        }
+        name = f"drilled-{digest(told)}"
+        data = self._folder / SETS / name
+        if not (data / MANIFEST).is_file():
+            words = question_words(query.query for query in common.given.queries)
+            write_drills(drills, words, training.seed, data)
+        folder = self._folder / BASES / name
+        model = self._recipe.model.based_on(start.place)
+        whole = LoraSection(method="full")
+        train(model, whole, training, data, folder, resume=True)
         return Start(str(folder), name)
 
     def planner(self, training: Training, start: Start) -> Path:

@@ -2,7 +2,7 @@
 
 Keller Jordan et al. (2024), "Muon: An optimizer for hidden layers in neural networks": the momentum
 of a matrix is made orthogonal before it is applied. PyTorch has it too, but computes it in
-bfloat16, in which CPUs without instructions for that are some fifty times slower.
+bfloat16, in which CPUs without instructions for that are very slow.
 """
 
 from __future__ import annotations
