@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
+from casewright.errors import InputError
 from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
 from casewright.finetune.recipe.section import Section
 from casewright.planner import PlanRequest, parse_plan, render_prompt
@@ -27,6 +28,10 @@ _WORD = re.compile(r"[a-z]{3,12}")
 _FINDS = frozenset({Source.SPAN, Source.LITERAL})
 _TAKES = frozenset({Source.CONTEXT, Source.STEP})
 _ASKS = frozenset({Source.QUESTION, Source.LITERAL})
+#: Words that a toolbox's names and key words are drawn from at once.
+_DRAWN = 80
+#: What stands for something else in a plan.
+_RESERVED = frozenset({"question", "context", "true", "false"})
 #: A question without any key word needs no look-up.
 _IDLE = 0.1
 
@@ -74,7 +79,16 @@ def drills(settings: DrillSettings, words: Sequence[str], seed: int) -> list[Tra
         settings: How many.
         words: What questions and names are made of: some hundreds at least.
         seed: Of all that is drawn.
+
+    Raises:
+        InputError: There are too few words.
     """
+    words = [word for word in words if word not in _RESERVED]
+    if settings.toolboxes and len(set(words)) < _DRAWN:
+        raise InputError(
+            f"Drills are made of the words of questions, and there are {len(set(words))} different "
+            f"ones; {_DRAWN} are needed. Give more queries, or set data.drills.toolboxes = 0."
+        )
     made = []
     for number in range(1, settings.toolboxes + 1):
         rng = random.Random(f"{seed}:drill:{number}")
@@ -108,7 +122,7 @@ def _toolbox(
 
 
 def _invent(words: Sequence[str], rng: random.Random) -> list[_Invented]:
-    drawn = iter(rng.sample(words, min(len(words), 80)))
+    drawn = iter(rng.sample(words, _DRAWN))
     finders = [_finder(drawn, rng) for _ in range(rng.randint(1, 2))]
     askers = [_asker(drawn, finders, rng) for _ in range(rng.randint(1, 3))]
     alone = [_alone(drawn, rng) for _ in range(rng.randint(0, 2))]

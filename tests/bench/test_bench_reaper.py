@@ -27,68 +27,20 @@ from casewright.finetune.examples.shots import plain
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.finetune.training import train as training
-from casewright.planner import AnnotatedQuery, PlanRequest, PlanResult, plan_store
+from casewright.planner import PlanRequest, PlanResult, plan_store
 from casewright.planner.fallback import fallback_plan, in_place_of
 from casewright.serve.cli import app
 from casewright.stores import CachedEncoder, Encoder
+from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE, query
 from tests.bench.reaper_worker import taken
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
-from tests.support.readers import THINGS, toy_queries
 from tests.support.tiny_mistral import save_tiny
 
 #: Training takes long where other work is going on.
 pytestmark = pytest.mark.timeout(600)
 Bench = dict[str, Any]
 STEPS = 8
-RECIPE = """
-[data]
-domain = "toy"
-validation = 0.1
-[data.sampling]
-method = "dqs"
-size = 48
-initial = 0.2
-[data.tevo]
-shots = 1
-[model.new]
-hidden = 16
-layers = 1
-heads = 2
-kv_heads = 1
-intermediate = 32
-vocabulary = 700
-[lora]
-method = "full"
-[training]
-steps = 50
-learning_rate = 2e-2
-batch_per_device = 4
-log_steps = 1
-"""
-
-
-def query(number: int, text: str, plan: str, label: str) -> AnnotatedQuery:
-    record = {"id": f"r{number}", "query": text, "plan": plan, "class": label}
-    return AnnotatedQuery.read(record)
-
-
-#: A second shape of several steps, rarer than the first, so that there is one to hold out.
-BOTH = [
-    query(
-        number,
-        f"Any {thing} here? And may I bring it back?",
-        f's1 = find(query="{thing}")\ns2 = desk(query=question)',
-        "multi_step",
-    )
-    for number, thing in enumerate(THINGS)
-]
-QUERIES = [*toy_queries(), *BOTH]
-FROZEN = [
-    query(100, "Stock any violins", 's1 = find(query="violins")', "find"),
-    query(101, "Good evening everybody", "s1 = no_evidence()", "no_evidence"),
-    query(102, "Until when may I send a thing back", "s1 = desk(query=question)", "desk"),
-]
 
 
 def open_toy(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -142,6 +94,19 @@ def measured(work: Path, recipe: Path, *arguments: str) -> Bench:
 @pytest.fixture(scope="module")
 def second(toy: None, work: Path, recipe: Path) -> Bench:
     return measured(work, recipe, "--table", "2")
+
+
+def test_rows_start_from_one_network_that_was_drilled_and_are_not_drilled_again(
+    second: Bench, work: Path
+) -> None:
+    (start,) = (folder for folder in (work / "bases").iterdir() if "drilled" in folder.name)
+    card = json.loads((start / "casewright.json").read_text())
+    assert card["metrics"]["examples_training"] == 8
+    rows = [json.loads(file.read_text()) for file in (work / "planners").glob("*/casewright.json")]
+    assert len(rows) > 2
+    for row in rows:
+        assert row["base"].endswith(start.name)
+        assert row["data"]["manifest"]["data"]["drills"]["toolboxes"] == 0
 
 
 def lines_of(report: Bench, row: str) -> list[Bench]:

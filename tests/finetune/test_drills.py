@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from casewright.errors import InputError
 from casewright.finetune.examples.drills import DrillSettings, drills, question_words
 from casewright.finetune.examples.example import TrainingExample
 from casewright.planner import parse_plan
@@ -57,3 +58,9 @@ def test_no_question_is_shown_with_its_plan_in_its_own_prompt(made: list[Trainin
 def test_the_same_seed_makes_the_same_drills(seed: int) -> None:
     settings = DrillSettings(toolboxes=1, questions=2)
     assert drills(settings, WORDS, seed) == drills(settings, WORDS, seed)
+
+
+def test_too_few_words_are_refused_with_how_many_are_needed() -> None:
+    with pytest.raises(InputError, match="80 are needed"):
+        drills(SETTINGS, WORDS[:79], 0)
+    assert drills(DrillSettings(), [], 0) == []

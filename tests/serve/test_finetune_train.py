@@ -25,6 +25,7 @@ new = { hidden = 32, layers = 1, heads = 2, kv_heads = 2, vocabulary = 512, posi
 
 [training]
 steps = 3
+learning_rate = 5e-3
 save_steps = 1
 log_steps = 1
 """
