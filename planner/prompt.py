@@ -49,7 +49,12 @@ class Prompt:
 
 
 def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> Prompt:
-    """Render the prompt for a request, with retrieved plan cases as further examples."""
+    """Render the prompt for a request, with retrieved plan cases as further examples.
+
+    Args:
+        request: The request.
+        examples: Plan cases, the one most like the question first; it stands last in the prompt.
+    """
     return Prompt(render_head(request.toolbox), _tail(request, examples))
 
 
@@ -83,15 +88,17 @@ def _callable(example: ToolExample, toolbox: Toolbox) -> bool:
 def _tail(request: PlanRequest, examples: Sequence[ToolExample]) -> str:
     parts = []
     if examples:
-        parts.append("Plans for similar questions:\n" + "\n\n".join(map(_example, examples)))
+        # The one most like the question next to it: what stood last is copied most easily.
+        shown = "\n\n".join(map(_example, reversed(examples)))
+        parts.append("Plans for similar questions:\n" + shown)
     for turn in request.history:
         parts.append(f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}")
-    shown = {
+    context = {
         name: value if not isinstance(value, str) else value[:CONTEXT_VALUE]
         for name, value in request.context.items()
         if value is not None
     }
-    parts.append(f"Context: {json.dumps(shown, ensure_ascii=False)[: 10 * CONTEXT_VALUE]}")
+    parts.append(f"Context: {json.dumps(context, ensure_ascii=False)[: 10 * CONTEXT_VALUE]}")
     parts.append(f"Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
 
