@@ -55,7 +55,7 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
         request: The request.
         examples: Plan cases, the one most like the question first; it stands last in the prompt.
     """
-    return Prompt(render_head(request.toolbox), _tail(request, examples))
+    return Prompt(render_head(request.toolbox), render_tail(request, examples))
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
@@ -85,7 +85,13 @@ def _callable(example: ToolExample, toolbox: Toolbox) -> bool:
         return False
 
 
-def _tail(request: PlanRequest, examples: Sequence[ToolExample]) -> str:
+def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> str:
+    """Render what is of one request: plan cases, history, context and question; not its tools.
+
+    Args:
+        request: The request.
+        examples: Plan cases, the one most like the question first; it stands last.
+    """
     parts = []
     if examples:
         # The one most like the question next to it: what stood last is copied most easily.

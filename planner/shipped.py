@@ -6,11 +6,10 @@ puts it there; the package holds nothing of it that was made in another way.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from casewright.errors import DependencyError, InputError
+from casewright.errors import InputError
 from casewright.planner.language_model.card import CARD, read_card
 from casewright.planner.numpy_model import can_compute, load_numpy_model
 from casewright.planner.plan_cases import EXAMPLES
@@ -24,8 +23,6 @@ SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
 #: In its card: plan cases that its training prompts showed, which is how many it is shown.
 EXAMPLES_SHOWN = "examples"
-#: What runs it where NumPy does not.
-_PACKAGES = ("torch", "transformers")
 
 
 def shipped_planner(folder: Path | None = None) -> Path:
@@ -41,8 +38,8 @@ def shipped_planner(folder: Path | None = None) -> Path:
     # The card is written last: where it is, all else is.
     if not is_shipped(found):
         raise InputError(
-            f"The language model {SHIPPED!r} is not in this installation. Install a released "
-            "package, or make the model: casewright finetune train, then casewright finetune ship."
+            f"The language model {SHIPPED!r} is not in this installation. Make it: casewright "
+            "finetune train, then casewright finetune ship; or choose another planner."
         )
     return found
 
@@ -67,33 +64,22 @@ def load_shipped(
 ) -> LanguageModel | NumpyModel:
     """Load the model that ships.
 
-    On the CPU in float32 NumPy computes it, which starts seconds earlier: neither torch nor
-    transformers is imported. So small a model gains little from a GPU, and is put on one only
+    On the CPU in float32 NumPy computes it, which starts earlier: neither torch nor transformers
+    is imported. So small a model gains little from a GPU, and is put on one only
     where a device is named.
 
     Args:
         folder: Where it is; in the package by default.
         device: As for ``load_language_model``; the CPU by default.
         dtype: As for ``load_language_model``: float32 on a CPU whatever it is stored in, since
-            most CPUs multiply bfloat16 tens of times more slowly.
+            many CPUs have no instructions for bfloat16.
 
     Raises:
         InputError: It is not there, is damaged, or the device or the dtype cannot be had.
-        DependencyError: A package that runs it is not installed.
     """
     found = shipped_planner(folder)
     if device in (None, "cpu") and dtype in (None, "float32") and can_compute(found):
         return load_numpy_model(found, SHIPPED)
-    if missing := _missing():
-        raise DependencyError(
-            f"On a device of its own, or in other numbers than float32, the planner {SHIPPED!r} "
-            f"needs {' and '.join(missing)}. Run: pip install {' '.join(missing)}. Or leave "
-            "--device and --dtype out."
-        )
     from casewright.planner.language_model import load_language_model
 
     return load_language_model(found, device=device or "cpu", dtype=dtype, title=SHIPPED)
-
-
-def _missing() -> list[str]:
-    return [package for package in _PACKAGES if find_spec(package) is None]

@@ -124,9 +124,9 @@ def notes_of(trial: ReaperTrial, steps: int | None) -> list[str]:
     if set(trial.tables) - {FIRST}:
         trained = f"{steps} steps" if steps else "the recipe's epochs"
         told.append(
-            f"Every row of Tables 2 and 3 and of the studies is a training of {trained} from the "
-            "same new network: shorter than the shipped planner's. examples and tokens are those "
-            "of its training set."
+            f"Every row of Tables 2 and 3 and of the studies is a training of {trained} from one "
+            "network, which has seen no query and no tool of the domain: shorter than the shipped "
+            "planner's. examples and tokens are those of its training set."
         )
     return told
 

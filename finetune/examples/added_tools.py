@@ -12,8 +12,8 @@ from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
 #: Cosines from which two tools may be for the same, a question may want a tool, and two questions
-#: may want the same. Set by eye on the shop's queries with the packaged encoder: above them are
-#: nearly all pairs that clash, and 6, 5 and 3 of 100 pairs drawn at random.
+#: may want the same. Set by eye on the shop's queries with the packaged encoder, so that nearly
+#: all pairs that clash are above them, and few pairs drawn at random.
 SAME_TOOL, WANTED, SAME_QUESTION = 0.35, 0.2, 0.25
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
-from casewright.planner import PlanRequest, Prompt, render_prompt
-from casewright.planner.prompt import ROLE, render_head
+from casewright.planner import PlanRequest, Prompt
+from casewright.planner.prompt import ROLE, render_head, render_tail
 from casewright.tools import Toolbox, ToolExample
-
-_NO_TOOLS = Toolbox([])
 
 
 # A toolbox cannot change, so that it is known by its identity. A few are enough: queries that
@@ -23,6 +20,4 @@ def shared_head(toolbox: Toolbox, role: str = ROLE) -> str:
 
 def prompt_of(request: PlanRequest, shots: Sequence[ToolExample] = ()) -> Prompt:
     """Return the prompt that serving renders for a request, with plan cases in its tail."""
-    # The tail does not depend on the tools.
-    tail = render_prompt(replace(request, toolbox=_NO_TOOLS), shots).tail
-    return Prompt(shared_head(request.toolbox), tail)
+    return Prompt(shared_head(request.toolbox), render_tail(request, shots))

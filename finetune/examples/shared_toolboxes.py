@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from casewright.finetune.examples.added_tools import AddedTools
@@ -91,15 +92,15 @@ class _Deal:
             for query in queries
             if query.record.tools_removed
         }
-        self._adding: list[AnnotatedQuery] = []
-        self._waiting: list[AnnotatedQuery] = []
+        self._adding: deque[AnnotatedQuery] = deque()
+        self._waiting: deque[AnnotatedQuery] = deque()
 
     def shuffle(self, rng: random.Random) -> None:
         """Let all queries wait again, in another order."""
         self._rng = rng
         order = rng.sample(self._queries, len(self._queries))
-        self._adding = [query for query in order if query.record.tools_extra]
-        self._waiting = [query for query in order if not query.record.tools_extra]
+        self._adding = deque(query for query in order if query.record.tools_extra)
+        self._waiting = deque(query for query in order if not query.record.tools_extra)
 
     def founders(self) -> list[AnnotatedQuery]:
         """Take the queries that the next toolbox is drawn for; none where none waits."""
@@ -108,15 +109,14 @@ class _Deal:
         # So often that both rows come to their ends together.
         adds = -(-len(self._adding) // most) / max(1, -(-left // self._size))
         if not self._adding or (self._waiting and self._rng.random() >= adds):
-            return [self._waiting.pop(0)] if self._waiting else []
-        found = [self._adding.pop(0)]
-        if self._added is not None and not found[0].record.tools_removed:
-            for query in self._adding:
-                if len(found) == most:
-                    break
-                if not query.record.tools_removed and self._added.may_join(query, found):
-                    found.append(query)
-            self._adding = _without(self._adding, found)
+            return [self._waiting.popleft()] if self._waiting else []
+        found = [self._adding.popleft()]
+        if (added := self._added) is not None and not found[0].record.tools_removed:
+
+            def fits(query: AnnotatedQuery) -> bool:
+                return not query.record.tools_removed and added.may_join(query, found)
+
+            _take(self._adding, most, fits, found)
         return found
 
     def joining(
@@ -125,24 +125,30 @@ class _Deal:
         """Take the first queries that wait and whose plans are right for a toolbox."""
         found: list[AnnotatedQuery] = []
         there = set(drawn.own.names)
-        if self._added is None:
+        if (added := self._added) is None:
             return found
-        for query in self._waiting:
-            if len(founders) + len(found) == self._size:
-                break
+
+        def fits(query: AnnotatedQuery) -> bool:
             name = query.record.id
-            if (
+            return (
                 self._needs[name] <= there
                 and there.isdisjoint(self._removed.get(name, ()))
-                and self._added.may_see(query, founders)
-            ):
-                found.append(query)
-        self._waiting = _without(self._waiting, found)
+                and added.may_see(query, founders)
+            )
+
+        _take(self._waiting, self._size - len(founders), fits, found)
         return found
 
 
-def _without(
-    queries: Sequence[AnnotatedQuery], taken: Sequence[AnnotatedQuery]
-) -> list[AnnotatedQuery]:
-    ids = {query.record.id for query in taken}
-    return [query for query in queries if query.record.id not in ids]
+def _take(
+    waiting: deque[AnnotatedQuery],
+    most: int,
+    fits: Callable[[AnnotatedQuery], bool],
+    found: list[AnnotatedQuery],
+) -> None:
+    """Move the first queries that fit to those found, until there are so many; no others move."""
+    passed = []
+    while waiting and len(found) < most:
+        query = waiting.popleft()
+        (found if fits(query) else passed).append(query)
+    waiting.extendleft(reversed(passed))

@@ -1,7 +1,7 @@
 """A tokenizer for planners: what stands in every prompt and every plan is one token.
 
-Prompts are long and plans short, and both are made of the same few pieces. A byte-level BPE that
-may join these pieces needs some two thirds of the tokens, and a plan as many fewer steps.
+Prompts and plans are made of the same few pieces. A byte-level BPE that may join these needs fewer
+tokens for both, and a plan as many fewer steps.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.training.shown_plans import shown_plans
+from casewright.finetune.training.shown_plans import ShownPlans
 from casewright.planner.language_model import LanguageModel
 
 
@@ -53,27 +52,23 @@ class TokenRows:
         return sum(sum(row.completion_mask) for row in self.rows)
 
 
-def token_row(example: TrainingExample, model: LanguageModel, *, shown: bool = False) -> TokenRow:
+def token_row(
+    example: TrainingExample, model: LanguageModel, shown: ShownPlans | None = None
+) -> TokenRow:
     """Return an example's tokens.
 
     Args:
         example: The example.
         model: Whose tokens.
-        shown: Take the loss of the plans that the prompt shows, too.
+        shown: Finds the plans that its prompt shows, where the loss is taken of these, too.
     """
     prompt = model.encode(example.prompt)
     asked = [*prompt.head, *prompt.tail]
     answer = [*model.encode_plan(example.completion), model.ends[0]]
     mask = [0] * len(asked)
-    if shown:
-        mask = [*_head_mask(prompt.head, model), *shown_plans(prompt.tail, model)]
+    if shown is not None:
+        mask = [*shown.of_head(prompt.head), *shown.of(prompt.tail)]
     return TokenRow([*asked, *answer], mask + [1] * len(answer), len(prompt.head))
-
-
-# Many examples have one head.
-@lru_cache(maxsize=64)
-def _head_mask(head: tuple[int, ...], model: LanguageModel) -> list[int]:
-    return shown_plans(head, model)
 
 
 def token_rows(
@@ -89,11 +84,12 @@ def token_rows(
         examples: The examples.
         model: Whose tokens.
         max_length: Tokens of prompt and completion.
-        shown: As for ``token_row``.
+        shown: Take the loss of the plans that prompts show, too.
     """
     rows, left_out, longest = [], [], 0
+    plans = ShownPlans(model) if shown else None
     for example in examples:
-        row = token_row(example, model, shown=shown)
+        row = token_row(example, model, plans)
         longest = max(longest, len(row.input_ids))
         if len(row.input_ids) > max_length:
             left_out.append(example.id)

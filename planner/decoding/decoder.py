@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +18,7 @@ from casewright.planner.decoding.heads import Heads
 from casewright.planner.decoding.limits import Limits
 from casewright.planner.decoding.room import Room, States
 from casewright.planner.decoding.steps import read
+from casewright.planner.decoding.turn import turn
 from casewright.planner.decoding.written import Written
 from casewright.planner.model_limits import HEAD_BYTES
 
@@ -104,7 +104,7 @@ class Decoder:
                 for prompt, matcher in zip(prompts, matchers, strict=True)
             ]
         try:
-            with self._turn(limits):
+            with turn(self._lock, limits):
                 states, reused = self._head(prompts[0].head, limits)
                 room = Room(layers(self._model))
                 room.load(states, len(prompts))
@@ -142,7 +142,7 @@ class Decoder:
             DecodingError: The deadline was over before the head was read.
         """
         limits = limits or Limits()
-        with self._turn(limits):
+        with turn(self._lock, limits):
             states, reused = self._head(tuple(head), limits)
             if self._in_room is states:
                 self._room.set_length(states.length)
@@ -159,13 +159,3 @@ class Decoder:
             return room.states()
 
         return self._heads.get(tokens, made)
-
-    @contextmanager
-    def _turn(self, limits: Limits) -> Iterator[None]:
-        left = -1.0 if limits.deadline is None else limits.deadline - time.perf_counter()
-        if not self._lock.acquire(timeout=left if limits.deadline is None else max(left, 0.0)):
-            raise DecodingError("The model was busy with other plans until time was up.")
-        try:
-            yield
-        finally:
-            self._lock.release()

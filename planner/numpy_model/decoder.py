@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from casewright.errors import CasewrightError, DecodingError
+from casewright.errors import CasewrightError
 from casewright.planner.decoding.choice import Choose, greedy
 from casewright.planner.decoding.heads import Heads
 from casewright.planner.decoding.limits import Limits
+from casewright.planner.decoding.turn import turn
 from casewright.planner.decoding.writing import Writing
 from casewright.planner.decoding.written import Written
 from casewright.planner.model_limits import HEAD_BYTES
@@ -58,16 +58,10 @@ class NumpyDecoder:
             GrammarError: The model's tokens cannot write what must come next.
         """
         limits = limits or Limits()
-        left = -1.0 if limits.deadline is None else limits.deadline - time.perf_counter()
-        if not self._lock.acquire(timeout=left if limits.deadline is None else max(left, 0.0)):
-            raise DecodingError("The model was busy with other plans until time was up.")
-        try:
-            # Matrices this small gain nothing by a second thread, and where another process has
-            # the core, the first spins for milliseconds until it comes.
-            with self._pools.limit(limits=1, user_api="blas"):
-                return self._write(prompt, matcher, limits, choose)
-        finally:
-            self._lock.release()
+        # Matrices this small gain nothing by a second thread, and where another process has the
+        # core, the first spins until it comes.
+        with turn(self._lock, limits), self._pools.limit(limits=1, user_api="blas"):
+            return self._write(prompt, matcher, limits, choose)
 
     def write_many(
         self,

@@ -1,7 +1,7 @@
 """Mistral's network in NumPy (Jiang et al. 2023), as transformers computes it in float32.
 
-One row at a time: with some million weights a step takes about a millisecond, which is less than
-what PyTorch's and transformers' own Python takes for it.
+One row at a time: with some million weights, the Python of PyTorch's and transformers' layers
+weighs as much as the numbers.
 """
 
 from __future__ import annotations

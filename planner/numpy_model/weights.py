@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,17 @@ def read_weights(folder: Path) -> Weights:
 
 
 def _read(file: Path) -> Weights:
-    data = file.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    header: dict[str, Any] = json.loads(data[8:start])
-    header.pop("__metadata__", None)
-    return {name: _tensor(data, start, told) for name, told in header.items()}
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        told = deserialize(file.read_bytes())
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+    return {name: _array(tensor) for name, tensor in told}
 
 
-def _tensor(data: bytes, start: int, told: dict[str, Any]) -> NDArray[np.float32]:
-    begin, end = told["data_offsets"]
-    kind = np.dtype(_TYPES[told["dtype"]])
-    # Counted, not "to the end": a file that was cut is an error.
-    count = (end - begin) // kind.itemsize
-    stored = np.frombuffer(data, kind, count, start + begin)
-    if told["dtype"] == "BF16":
+def _array(tensor: Mapping[str, Any]) -> NDArray[np.float32]:
+    stored = np.frombuffer(tensor["data"], _TYPES[tensor["dtype"]])
+    if tensor["dtype"] == "BF16":
         stored = (stored.astype("<u4") << 16).view("<f4")
-    return stored.astype(np.float32).reshape(told["shape"])
+    return stored.astype(np.float32).reshape(tensor["shape"])

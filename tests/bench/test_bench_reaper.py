@@ -216,22 +216,11 @@ def test_the_tables_are_drawn_and_printed_apart(
     second: Bench, work: Path, recipe: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "rows.png"
+    asked = ["bench", "reaper", "--table", "2", "--steps", str(STEPS), "--work", str(work)]
     done = CliRunner().invoke(
         app,
-        [
-            *(
-                "bench",
-                "reaper",
-                "--table",
-                "2",
-                "--steps",
-                str(STEPS),
-                "--work",
-                str(work),
-                "--limit",
-            ),
-            *("2", "--recipe", str(recipe), "--tool", "desk", "--plot", str(file)),
-        ],
+        [*asked, "--limit", "2", "--recipe", str(recipe), "--tool", "desk", "--plot", str(file)],
+        env={"COLUMNS": "400"},
         catch_exceptions=False,
     )
     assert "Table 2" in done.stdout
