@@ -14,6 +14,7 @@ from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.request import Planner
+from casewright.planner.shipped import SHIPPED, is_shipped
 from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
 from casewright.serve.session import open_reader
 from casewright.stores import default_encoder
@@ -25,7 +26,8 @@ def measure_frozen(domain_name: str, others: tuple[str, ...] = ()) -> Report:
 
     Args:
         domain_name: A domain that has such queries.
-        others: Planners beside the case planner with and without its reader.
+        others: Planners beside the case planner with and without its reader and the language model
+            that ships.
 
     Raises:
         InputError: The domain has none.
@@ -54,7 +56,7 @@ def measure_frozen(domain_name: str, others: tuple[str, ...] = ()) -> Report:
             name: make_planner(
                 name, store, reader, queries=lambda: known, encoder=UncachedQuestions(encoder)
             )
-            for name in (CASE_PLANNER, SHAPE_PLANNER, *others)
+            for name in dict.fromkeys((CASE_PLANNER, SHAPE_PLANNER, *_shipped(), *others))
         }
         for name, planner in {**planners, "fallback": FallbackPlanner()}.items():
             planner.plan(kept[0].record.request(toolbox))
@@ -78,3 +80,7 @@ def measure_frozen(domain_name: str, others: tuple[str, ...] = ()) -> Report:
             f"to learn from whose similarity is above {SAME_GROUP}.",
         ],
     )
+
+
+def _shipped() -> tuple[str, ...]:
+    return (SHIPPED,) if is_shipped() else ()

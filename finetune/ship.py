@@ -22,7 +22,7 @@ from casewright.planner.language_model.card import check_card, read_card
 from casewright.planner.language_model.load import load_source
 from casewright.planner.language_model.source import ADAPTER_WEIGHTS, Source
 from casewright.planner.plan_cases import EXAMPLES
-from casewright.planner.shipped import EXAMPLES_SHOWN, SHIPPED
+from casewright.planner.shipped import EXAMPLES_SHOWN, PRIOR, SHIPPED
 from casewright.stores.whole_file import write_whole
 
 #: Most bytes of a file with weights, and of the folder; a megabyte is a million bytes.
@@ -182,7 +182,8 @@ def _tell_trainings(folder: Path, card: Mapping[str, Any]) -> None:
         "## As it ships",
         "",
         f"It is the planner `{SHIPPED}` of Casewright, with {card[EXAMPLES_SHOWN]} plan cases in "
-        f'its prompt: `casewright ask --planner {SHIPPED} "…"`. `casewright finetune ship` merged '
+        f"its prompt, a prior of weight {PRIOR:g} over its tools and spans for texts: "
+        f'`casewright ask --planner {SHIPPED} "…"`. `casewright finetune ship` merged '
         "it from two trainings of `casewright finetune train`, whose data and logs lie beside it.",
         "",
         f"| figure | {BASE} | {LORA} |",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from casewright.errors import PlanError
+from casewright.errors import InputError, PlanError
 from casewright.planner.chat_planner import plan_lines
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import FREE_TOKENS, HEAD_BYTES, MAX_TOKENS
@@ -17,6 +17,7 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, LAMBDA_B, LAMBDA_D, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
+from casewright.planner.tool_prior import ToolPrior
 from casewright.stores import CaseStore
 from casewright.tools.deadline import start_daemon
 
@@ -62,6 +63,13 @@ class ModelPlanner:
         head_bytes: Memory for the key/value states of prompt heads.
         static: See ``Decoder``.
         constrained: Whether the grammar is followed.
+        prior: Weight of the plan cases' own word on which tools to call, beside that of the model's
+            logits; for models so small that they have not read enough to know. See ``ToolPrior``.
+        spans: Under the grammar, texts are spans of the question wherever a parameter takes a text
+            without choices; for models so small that they misspell what they copy.
+
+    Raises:
+        InputError: A prior is given, and no plan cases.
     """
 
     def __init__(
@@ -79,10 +87,14 @@ class ModelPlanner:
         head_bytes: int = HEAD_BYTES,
         static: bool | None = None,
         constrained: bool = True,
+        prior: float = 0.0,
+        spans: bool = False,
     ) -> None:
+        if prior and plan_cases is None:
+            raise InputError("A prior over tools comes from plan cases. Give plan_cases, too.")
         self._model = model
         self._decoder = _decoder(model, head_bytes, static)
-        self._matcher = _matchers(model, constrained=constrained)
+        self._matcher = _matchers(model, constrained=constrained, spans=spans)
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
@@ -91,6 +103,8 @@ class ModelPlanner:
         self._seconds = seconds
         default = MAX_TOKENS if constrained else FREE_TOKENS
         self._tokens = default if tokens is None else tokens
+        self._weight = prior
+        self._prior = ToolPrior(plan_cases) if prior and plan_cases is not None else None
         self.batch = batch
         self.name = f"model:{model.name}{'' if constrained else ', grammar off'}"
 
@@ -150,7 +164,8 @@ class ModelPlanner:
 
     def _write(self, asked: Sequence[_Asked]) -> list[PlanResult]:
         """Return the plans of prompts that have one head."""
-        from casewright.planner.decoding import Limits
+        from casewright.planner.decoding.fusion import fused
+        from casewright.planner.decoding.limits import Limits
 
         started = time.perf_counter()
         limits = Limits(self._tokens, started + self._seconds)
@@ -159,10 +174,11 @@ class ModelPlanner:
         written: Sequence[Written | Exception]
         try:
             matchers = [self._matcher(one.request) for one in asked]
+            led = [self._led(one.request, m) for one, m in zip(asked, matchers, strict=True)]
             if len(asked) == 1:
-                written = [self._decoder.write(prompts[0], matchers[0], limits=limits)]
+                written = [self._decoder.write(prompts[0], led[0], limits=limits, choose=fused)]
             else:
-                written = self._decoder.write_many(prompts, matchers, limits=limits)
+                written = self._decoder.write_many(prompts, led, limits=limits, choose=fused)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             written = [error] * len(asked)
         share = (time.perf_counter() - started) / len(asked)
@@ -171,6 +187,14 @@ class ModelPlanner:
             self._result(one.request, made, text, one.seconds + share)
             for one, made, text in zip(asked, written, texts, strict=True)
         ]
+
+    def _led(self, request: PlanRequest, matcher: Matcher) -> Matcher:
+        """Return the matcher, with what the plan cases say where they are asked."""
+        from casewright.planner.decoding.fusion import FusedMatcher
+
+        if self._prior is None:
+            return matcher
+        return FusedMatcher(matcher, self._model, self._prior.shares(request), self._weight)
 
     def _text_so_far(self, matcher: Matcher) -> str:
         """Return what was written without a grammar, also where decoding was stopped."""
@@ -226,12 +250,14 @@ def _decoder(
     return Decoder(model, head_bytes=head_bytes, static=static)
 
 
-def _matchers(model: TokenModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
+def _matchers(
+    model: TokenModel, *, constrained: bool, spans: bool
+) -> Callable[[PlanRequest], Matcher]:
     """Return what makes the matcher of a request's plan."""
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 
-        return PlanGrammar(model.grammar_tokenizer).plan
+        return PlanGrammar(model.grammar_tokenizer, spans=spans).plan
     from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 
     allowed = text_tokens(model)

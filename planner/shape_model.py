@@ -96,12 +96,33 @@ class ShapeModel:
         admitted: Callable[[Plan], bool],
     ) -> list[Shape]:
         """Return the shapes that are admitted, the elected one first."""
+        found = self.distances(question, vector, page, admitted)
+        return [known for known, _ in sorted(found, key=lambda one: one[1])]
+
+    def distances(
+        self,
+        question: str,
+        vector: NDArray[np.float32],
+        page: bool,
+        admitted: Callable[[Plan], bool],
+    ) -> list[tuple[Shape, float]]:
+        """Return the shapes that are admitted, each with how far it is from what was predicted.
+
+        Args:
+            question: The question.
+            vector: Its embedding, array (d,).
+            page: Whether the page is about something that plans refer to.
+            admitted: Says which plans are.
+        """
         if not self.shapes:
             return []
         predicted = self._features([question], vector[None], [page]) @ self._map
         distance = ((self._described - predicted) ** 2).sum(axis=1) - self._prior
-        order = np.argsort(distance, kind="stable")
-        return [self.shapes[i] for i in order if admitted(self.shapes[i].plan)]
+        return [
+            (known, float(far))
+            for known, far in zip(self.shapes, distance, strict=True)
+            if admitted(known.plan)
+        ]
 
     def _features(
         self, questions: Sequence[str], vectors: NDArray[np.float32], pages: Sequence[bool]

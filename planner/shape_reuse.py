@@ -6,18 +6,12 @@ No training beyond a linear fit when it is made: what a team has before it train
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
-import numpy as np
-
-from casewright.errors import PlanError
+from casewright.planner.known_plans import KnownPlans
 from casewright.planner.literals import LiteralFinder, text_literals, with_literals, words_of
-from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step, Value
 from casewright.planner.plan_cases import runnable
 from casewright.planner.request import PlanRequest
-from casewright.planner.shape import context_fields
-from casewright.planner.shape_model import ShapeModel
 from casewright.planner.spans import is_span, normalized
 from casewright.stores import CaseStore
 from casewright.tools import Source, ToolSpec
@@ -34,17 +28,8 @@ class ShapeReuse:
     """
 
     def __init__(self, store: CaseStore) -> None:
-        cases = store.all()
-        self._questions = [str(case.problem["question"]) for case in cases]
-        self._plans = [parse_plan(str(case.solution)) for case in cases]
-        self._facet = store.schema.facets[0]
-        self._vectors = self._facet.vectors([case.problem for case in cases])
-        # What a plan took from the context once says what the page is about: a product, say.
-        self._page_fields = {field for plan in self._plans for field in context_fields(plan)}
-        pages = [not self._page_fields.isdisjoint(c.metadata.get("context", ())) for c in cases]
-        self._shapes = ShapeModel(self._questions, self._vectors, pages, self._plans)
-        self._finder = LiteralFinder(zip(self._questions, self._plans, strict=True))
-        self._known = {tool for plan in self._plans for tool in plan.tools}
+        self._known = KnownPlans(store)
+        self._finder = LiteralFinder(zip(self._known.questions, self._known.plans, strict=True))
 
     def plans(self, request: PlanRequest) -> Iterator[Plan]:
         """Yield plans for a request, the likeliest first; they may break static checks."""
@@ -53,34 +38,23 @@ class ShapeReuse:
 
     def _candidates(self, request: PlanRequest) -> Iterator[tuple[str, Plan]]:
         """Yield cases to adapt, the best first: a question and its plan."""
-        asked = self._facet.vectors([{"question": request.question}], query=True)[0]
-        near = self._vectors @ asked
-        yield from self._by_unknown_tools(request, asked, float(near.max(initial=0.0)))
-        page = any(request.context.get(field) is not None for field in self._page_fields)
-        for elected in self._shapes.ranked(
-            request.question, asked, page, lambda plan: runnable(plan, request)
+        known = self._known
+        asked = known.vector(request)
+        near = known.vectors @ asked
+        nearest = float(near.max(initial=0.0))
+        # Examples of tools that no plan case uses, where they are nearer than any.
+        new = [one for one in known.unknown_tools(request, asked) if one.likeness >= nearest]
+        for one in sorted(new, key=lambda one: (-one.likeness, one.question)):
+            if one.plan is not None:
+                yield one.question, one.plan
+        for elected in known.shapes.ranked(
+            request.question,
+            asked,
+            known.has_page(request),
+            lambda plan: runnable(plan, request),
         ):
-            best = max(elected.cases, key=lambda case: (near[case], self._questions[case]))
-            yield self._questions[best], self._plans[best]
-
-    def _by_unknown_tools(
-        self, request: PlanRequest, asked: np.ndarray, nearest: float
-    ) -> Iterator[tuple[str, Plan]]:
-        """Yield the examples of tools that no plan case uses, where they are nearer than any."""
-        found = []
-        for tool in request.toolbox:
-            if tool.name in self._known or tool.example is None:
-                continue
-            with suppress(PlanError):
-                plan = parse_plan(tool.example.plan)
-                if not runnable(plan, request):
-                    continue
-                texts = [{"question": tool.example.query}, {"question": tool.description}]
-                likeness = float((self._facet.vectors(texts) @ asked).max())
-                if likeness >= nearest:
-                    found.append((likeness, tool.example.query, plan))
-        for _, question, plan in sorted(found, key=lambda item: (-item[0], item[1])):
-            yield question, plan
+            best = max(elected.cases, key=lambda case: (near[case], known.questions[case]))
+            yield known.questions[best], known.plans[best]
 
     def _adapted(self, old_question: str, plan: Plan, request: PlanRequest) -> Plan:
         """Return the case's plan with literals that are found in the new question."""

@@ -17,6 +17,7 @@ from casewright.serve.finetune_commands import finetune
 from casewright.serve.ingest_commands import ingest
 from casewright.serve.options import (
     Adapter,
+    Aids,
     AsJson,
     ContextText,
     DefaultedPlannerName,
@@ -80,6 +81,7 @@ def ask(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
+    aids: Aids = None,
     generator: GeneratorName = "extractive",
     encoder: EncoderName = None,
     as_json: AsJson = False,
@@ -101,7 +103,7 @@ def ask(
     check_generator(generator)
     known = read_context(context)
     scope = scope_of(find_domain(domain), {"customer": customer})
-    settings = ModelSettings(adapter, device, dtype, examples)
+    settings = ModelSettings(adapter, device, dtype, examples, aids=aids)
     session = open_session(domain, planner, store, encoder, source, feedback, settings, scope)
     try:
         from casewright.graph import RunContext
@@ -131,6 +133,7 @@ def plan(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
+    aids: Aids = None,
     grammar: Grammar = True,
     as_json: AsJson = False,
 ) -> None:
@@ -153,7 +156,7 @@ def plan(
     if target is not None:
         _check_target(target, source)
     known = read_context(context)
-    settings = ModelSettings(adapter, device, dtype, examples, grammar)
+    settings = ModelSettings(adapter, device, dtype, examples, grammar, aids)
     session = open_session(domain, planner, model=settings)
     try:
         if source is not None:

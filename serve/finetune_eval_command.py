@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import Adapter, AsJson, Device, DType, Examples, Grammar
+from casewright.serve.options import Adapter, Aids, AsJson, Device, DType, Examples, Grammar
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
@@ -82,6 +82,7 @@ def finetune_eval(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
+    aids: Aids = None,
     controls: Annotated[
         bool,
         typer.Option("--controls", help="Beside them, one plan for all and gold plans shuffled."),
@@ -101,7 +102,7 @@ def finetune_eval(
     from casewright.serve.planners import ModelSettings
 
     names = planner or ["case"]
-    model = ModelSettings(adapter, device, dtype, examples, constrained=grammar)
+    model = ModelSettings(adapter, device, dtype, examples, grammar, aids)
     check_planners(names, model)
     _check_options(public, data, source, toolbox, cases, queries, domain)
     _check_markdown(markdown)
@@ -116,7 +117,13 @@ def finetune_eval(
         )
     finally:
         questions.close()
-    told = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
+    told = {
+        "grammar": grammar,
+        "adapter": adapter,
+        "examples": examples,
+        "aids": aids,
+        "limit": limit,
+    }
     settings = {**questions.settings, **evaluation.settings, **told}
     _show(evaluation, settings, questions, markdown, as_json=as_json)
 

@@ -66,6 +66,8 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
         check_planner(names[0], replace(taken[0], constrained=False))
     if all(own.examples is None for own in taken):
         check_planner(names[0], replace(taken[0], examples=model.examples))
+    if all(own.aids is None for own in taken):
+        check_planner(names[0], replace(taken[0], aids=model.aids))
 
 
 def _settings_for(name: str, model: ModelSettings) -> ModelSettings:
@@ -75,7 +77,7 @@ def _settings_for(name: str, model: ModelSettings) -> ModelSettings:
     if name.startswith(LOCAL):
         return model
     if is_local(name):
-        return replace(model, constrained=True)
+        return replace(model, constrained=True, aids=None)
     return ModelSettings(examples=model.examples) if ":" in name else ModelSettings()
 
 

@@ -46,6 +46,15 @@ Examples = Annotated[
         "card says.",
     ),
 ]
+Aids = Annotated[
+    bool | None,
+    typer.Option(
+        "--aids/--no-aids",
+        help="Whether a local language model is helped as the small one that ships is: plan cases "
+        "have a say in which tools it calls, and its texts are words of the question. On for "
+        "mistral, off for others.",
+    ),
+]
 Grammar = Annotated[
     bool,
     typer.Option(

@@ -8,7 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
-from casewright.planner.shipped import SHIPPED, load_shipped, shipped_examples, shipped_planner
+from casewright.planner.shipped import (
+    PRIOR,
+    SHIPPED,
+    SPANS,
+    load_shipped,
+    shipped_examples,
+    shipped_planner,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +45,8 @@ class ModelSettings:
         dtype: In which numbers; bfloat16 on a GPU, float32 elsewhere.
         examples: Plan cases in the prompt; the planner's own number by default.
         constrained: Whether a local model writes under the request's grammar.
+        aids: Whether a local model leans on a prior over tools and writes spans of the question;
+            by default the one that ships does.
     """
 
     adapter: str | None = None
@@ -45,6 +54,7 @@ class ModelSettings:
     dtype: str | None = None
     examples: int | None = None
     constrained: bool = True
+    aids: bool | None = None
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
@@ -79,6 +89,11 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         raise InputError(
             f"The planner {name!r} has no grammar that can be left off. Leave --no-grammar out; it "
             f"goes with --planner {LOCAL}FOLDER."
+        )
+    if not writes_locally(name) and given.aids is not None:
+        raise InputError(
+            f"The planner {name!r} is no local model that could be helped. Leave --aids and "
+            f"--no-aids out; they go with --planner {LOCAL}FOLDER."
         )
     if ":" not in name and name != SHIPPED and given.examples is not None:
         raise InputError(
@@ -185,12 +200,15 @@ def _writer(name: str, given: ModelSettings, fallback: Planner, plan_cases: Case
     else:
         shown = shipped_examples() if name == SHIPPED else EXAMPLES
     if writes_locally(name):
+        helped = name == SHIPPED if given.aids is None else given.aids
         return ModelPlanner(
             local_model(name, given),
             fallback=fallback,
             plan_cases=plan_cases,
             examples=shown,
             constrained=given.constrained,
+            prior=PRIOR if helped else 0.0,
+            spans=SPANS and helped,
         )
     return ChatPlanner(chat_model(name), fallback=fallback, plan_cases=plan_cases, examples=shown)
 

@@ -14,6 +14,7 @@ from casewright.finetune.evaluation import Verdict, as_row, evaluate, score_clas
 from casewright.finetune.evaluation.intervals import wilson
 from casewright.finetune.evaluation.outcome import Outcome
 from casewright.planner import CasePlanner, ModelPlanner, Planner, plan_store
+from casewright.planner.shipped import PRIOR, SPANS
 from casewright.stores import CachedEncoder, CaseStore
 
 if TYPE_CHECKING:
@@ -33,19 +34,27 @@ class Mode:
     Attributes:
         grammar: Under the grammar of the request.
         cases: With plan cases in its prompt.
+        aids: Helped as the planner that ships is: a prior over tools, spans for texts.
     """
 
     grammar: bool
     cases: bool
+    aids: bool = False
 
 
 #: In why a model's plan is another planner's: it raised, so there is nothing to measure.
 FAILED = "It failed"
-#: As it is served first.
-MODES = (Mode(True, True), Mode(True, False), Mode(False, True), Mode(False, False))
+#: As it is served first; the others are the model's own work.
+MODES = (
+    Mode(True, True, aids=True),
+    Mode(True, True),
+    Mode(True, False),
+    Mode(False, True),
+    Mode(False, False),
+)
 SERVED = MODES[0]
 #: Those of random weights: without a grammar they write no plan.
-BOUND = MODES[:2]
+BOUND = MODES[:3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,8 @@ class Asking:
             seconds=SECONDS,
             batch=self.together,
             constrained=mode.grammar,
+            prior=PRIOR if mode.aids else 0.0,
+            spans=SPANS and mode.aids,
         )
         return self.of(planner, removal=not mode.grammar)
 

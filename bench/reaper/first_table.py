@@ -20,7 +20,13 @@ from casewright.bench.reaper.workplace import Workplace, fingerprint
 from casewright.planner import CasePlanner
 from casewright.planner.language_model.card import CARD, read_card
 from casewright.planner.plan_cases import EXAMPLES
-from casewright.planner.shipped import load_shipped, shipped_examples, shipped_planner
+from casewright.planner.shipped import (
+    PRIOR,
+    SPANS,
+    load_shipped,
+    shipped_examples,
+    shipped_planner,
+)
 from casewright.serve.planners import CLASSIFIERS, make_planner
 from casewright.serve.session import open_reader
 
@@ -160,6 +166,7 @@ class FirstTable:
             "model": fingerprint(folder),
             "grammar": mode.grammar,
             "examples": self.examples if mode.cases else 0,
+            "aids": [PRIOR, SPANS] if mode.aids else None,
             "together": asking.together,
             "seed": asking.seed,
         }

@@ -15,6 +15,7 @@ from casewright.bench.reaper.paper import NOTHING, Published
 from casewright.bench.reaper.random_weights import random_twin
 from casewright.bench.reaper.row import QuestionSet, Row
 from casewright.bench.reaper.workplace import Start, Trained, Workplace
+from casewright.planner.shipped import PRIOR, SPANS
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -30,6 +31,7 @@ COLUMNS = (
     "class",
     "grammar",
     "plan cases",
+    "aids",
     "count",
     "tools",
     "low",
@@ -102,6 +104,7 @@ class RowLines:
             "model": model,
             "grammar": mode.grammar,
             "examples": self.examples if mode.cases else 0,
+            "aids": [PRIOR, SPANS] if mode.aids else None,
         }
         name = model.rpartition("-")[0]
         return self.work.kept(name, identity, lambda: self._by_model(row, mode, model, models))
@@ -178,6 +181,7 @@ def line(
     made |= {"class": label, "count": len(questions.items), "note": note or None}
     if mode is not None:
         made |= {"grammar": _on(mode.grammar), "plan cases": _on(mode.cases)}
+        made["aids"] = _on(mode.aids)
     if found is not None:
         if label == "all":
             figures = whole(dict(found))

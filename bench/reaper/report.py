@@ -53,20 +53,26 @@ def figures_of(lines: Sequence[Line]) -> dict[str, float]:
     """Return the figures of each row's trained planner as it is served, and its margins.
 
     A margin is the difference in right tools from the case planner, which has the same plan cases,
-    and from random weights under the same grammar, in shares.
+    and from random weights under the same grammar, in shares. Figures that end in ``_alone`` are
+    without the aids, of the random weights too.
     """
     found: dict[str, float] = {}
     for row, name in _rows(lines):
-        served = _served(row, TRAINED)
-        if served is None or served["tools"] is None:
-            continue
-        found[f"tools_{name}"] = served["tools"]
-        found[f"arguments_{name}"] = served["arguments"]
-        for word, planner in (("case_planner", CASES), ("random_weights", RANDOM)):
-            other = _served(row, planner)
-            if other is not None:
-                found[f"tools_{name}_over_{word}"] = round(served["tools"] - other["tools"], 4)
+        for end, aids in (("", "on"), ("_alone", "off")):
+            found |= _row_figures(row, name, aids, end)
     return found | _first_figures([line for line in lines if line["table"] == FIRST])
+
+
+def _row_figures(row: Sequence[Line], name: str, aids: str, end: str) -> dict[str, float]:
+    asked = _served(row, TRAINED, aids)
+    if asked is None or asked["tools"] is None:
+        return {}
+    found = {f"tools_{name}{end}": asked["tools"], f"arguments_{name}{end}": asked["arguments"]}
+    for word, planner in (("case_planner", CASES), ("random_weights", RANDOM)):
+        other = _served(row, planner, aids)
+        if other is not None:
+            found[f"tools_{name}_over_{word}{end}"] = round(asked["tools"] - other["tools"], 4)
+    return found
 
 
 def _first_figures(lines: Sequence[Line]) -> dict[str, float]:
@@ -95,13 +101,14 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[list[Line], str]]:
         yield own, f"table_{table}_{_slug(row)}{asked}"
 
 
-def _served(lines: Sequence[Line], planner: str) -> Line | None:
-    found = [line for line in lines if line["planner"] == planner and _is_served(line)]
+def _served(lines: Sequence[Line], planner: str, aids: str = "on") -> Line | None:
+    found = [line for line in lines if line["planner"] == planner and _is_served(line, aids)]
     return found[0] if found else None
 
 
-def _is_served(line: Line) -> bool:
-    return line["grammar"] in (None, "on") and line["plan cases"] in (None, "on")
+def _is_served(line: Line, aids: str = "on") -> bool:
+    on = (None, "on")
+    return line["grammar"] in on and line["plan cases"] in on and line["aids"] in (None, aids)
 
 
 def _slug(text: str) -> str:
@@ -119,6 +126,9 @@ def notes_of(trial: ReaperTrial, steps: int | None) -> list[str]:
         "was named than those that are there.",
         "No question took part in training or in the plan cases. The case planner has the "
         "row's plan cases and no reader, which has learned from all queries.",
+        "aids: as the planner that ships is served, plan cases have a say in which tools are "
+        "called, and texts are spans of the question; of random weights too. Off, the model is "
+        "alone.",
         "The paper's figures are of a Mistral-7B on other data (Joshi et al. 2024).",
     ]
     if set(trial.tables) - {FIRST}:

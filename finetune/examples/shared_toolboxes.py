@@ -147,7 +147,7 @@ def _take(
     found: list[AnnotatedQuery],
 ) -> None:
     """Move the first queries that fit to those found, until there are so many; no others move."""
-    passed = []
+    passed: list[AnnotatedQuery] = []
     while waiting and len(found) < most:
         query = waiting.popleft()
         (found if fits(query) else passed).append(query)

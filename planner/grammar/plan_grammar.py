@@ -14,6 +14,7 @@ from casewright.planner.grammar.forcing import NO_FORCING, is_kept
 from casewright.planner.grammar.latest import Latest
 from casewright.planner.grammar.matcher import PlanMatcher, compiled
 from casewright.planner.grammar.span_terminal import span_terminal
+from casewright.planner.grammar.spans_only import SpansOnly
 from casewright.planner.grammar.terminals import REFERENCE, SPAN, fields_after_step
 from casewright.planner.grammar.toolbox_part import CALL, ToolboxPart, line_part, plan_part
 from casewright.planner.request import PlanRequest
@@ -51,10 +52,13 @@ class PlanGrammar:
         toolboxes: How many toolboxes' parts are kept, and how many compiled grammars: those used
             last. A toolbox has more than one where requests differ in their number of steps or in
             the kinds of values that their context has.
+        spans: Whether a text, where a parameter has no choices, must be a span of the question
+            although any literal would be valid.
     """
 
-    def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32) -> None:
+    def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32, spans: bool = False) -> None:
         self._tokenizer = tokenizer
+        self._narrowed = SpansOnly(toolboxes) if spans else None
         # With whether the tokenizer keeps the toolbox's words.
         self._parts: Latest[tuple[ToolboxPart, bool]] = Latest(toolboxes)
         self._compiled: Latest[LLMatcher] = Latest(toolboxes)
@@ -98,6 +102,9 @@ class PlanGrammar:
 
     def _plan(self, request: PlanRequest) -> _Grammar:
         _check_steps(request)
+        # Where the question has no words, literals stay: a parameter may take nothing else.
+        if self._narrowed is not None and span_terminal(request.question):
+            request = self._narrowed(request)
         steps = request.max_steps
         make = partial(plan_part, request.toolbox, max_steps=steps)
         return self._joined(request, "", _terminals(request), steps, make)

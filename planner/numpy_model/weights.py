@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,9 @@ def read_weights(folder: Path) -> Weights:
 def _read(file: Path) -> Weights:
     from safetensors import SafetensorError, deserialize
 
+    read: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = deserialize
     try:
-        told = deserialize(file.read_bytes())
+        told = read(file.read_bytes())
     except SafetensorError as error:
         raise ValueError(str(error)) from error
     return {name: _array(tensor) for name, tensor in told}

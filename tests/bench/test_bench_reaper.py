@@ -122,22 +122,24 @@ def study(material: Material, recipe: Path) -> list[Row]:
     return study_rows(material, data, ReaperTrial(recipe=str(recipe), tool="desk", limit=8))
 
 
-def test_every_row_is_asked_in_four_ways_and_beside_what_it_has_to_beat(second: Bench) -> None:
-    ways = [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")]
+def test_every_row_is_asked_in_five_ways_and_beside_what_it_has_to_beat(second: Bench) -> None:
+    alone = [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")]
+    ways = [("on", "on", "on"), *((*way, "off") for way in alone)]
     for row in ("all parts", "without Evolve and DQS", "without Evolve, TEvo and DQS"):
         lines = lines_of(second, row)
         assert [line["planner"] for line in lines] == [
-            *["trained"] * 4,
-            *["random weights"] * 2,
+            *["trained"] * 5,
+            *["random weights"] * 3,
             "case planner",
         ]
-        assert [(line["grammar"], line["plan cases"]) for line in lines[:6]] == [*ways, *ways[:2]]
+        told = [(line["grammar"], line["plan cases"], line["aids"]) for line in lines[:8]]
+        assert told == [*ways, *ways[:3]]
         for line in lines:
             assert line["count"] == 2
             assert 0 <= line["arguments"] <= line["tools"] <= 1
             assert line["low"] <= line["tools"] <= line["high"]
-        assert {line["steps"] for line in lines[:4]} == {STEPS}
-        assert all(line["examples"] > 40 and line["tokens"] > 1000 for line in lines[:4])
+        assert {line["steps"] for line in lines[:5]} == {STEPS}
+        assert all(line["examples"] > 40 and line["tokens"] > 1000 for line in lines[:5])
 
 
 def test_instruction_following_counts_with_the_grammar_off_alone(second: Bench) -> None:
@@ -158,8 +160,9 @@ def test_a_row_that_needs_instructions_says_that_there_are_none(second: Bench) -
 
 
 def test_margins_are_those_of_the_lines(second: Bench) -> None:
-    served, *_, case = lines_of(second, "all parts")
+    served, alone, *_, case = lines_of(second, "all parts")
     figures = second["figures"]
+    assert figures["tools_table_2_all_parts_alone"] == alone["tools"]
     assert figures["tools_table_2_all_parts"] == served["tools"]
     margin = figures["tools_table_2_all_parts_over_case_planner"]
     assert margin == pytest.approx(served["tools"] - case["tools"], abs=1e-3)

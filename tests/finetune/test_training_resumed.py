@@ -6,15 +6,16 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from casewright.errors import InputError
+from casewright.finetune.recipe.training_section import LoraSection
 from casewright.finetune.training.checkpoints import last_whole
-from casewright.finetune.training.log import LOG
+from casewright.finetune.training.log import LOG, TrainingLog
 from casewright.finetune.training.train import TrainingResult, train
 from tests.finetune.training_worker import KILLED, NO_DROPOUT, SETTINGS, SHARED
 from tests.layout.sources import ROOT
@@ -172,3 +173,29 @@ def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
     assert max(abs(first[name] - second[name]).max() for name in first) < 1e-6
     wanted = one.card["metrics"]["validation_loss_after"]
     assert card["metrics"]["validation_loss_after"] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_shared_heads_and_muon_resume_to_the_same_bytes_as_without_a_stop(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_network = LoraSection(method="full")
+    settings = training(
+        steps=4, save_steps=2, shared_heads=True, batch_per_device=4, optimiser="muon"
+    )
+    straight = train(MODEL, whole_network, settings, data, tmp_path / "straight")
+    add = TrainingLog.add
+
+    def stopped(self: TrainingLog, step: int, figures: Mapping[str, Any]) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+        add(self, step, figures)
+
+    output = tmp_path / "stopped"
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLog, "add", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(MODEL, whole_network, settings, data, output)
+    resumed = train(MODEL, whole_network, settings, data, output, resume=True)
+    assert resumed.card["metrics"]["resumed_after_steps"] == 2
+    weights = "model.safetensors"
+    assert (output / weights).read_bytes() == (straight.folder / weights).read_bytes()

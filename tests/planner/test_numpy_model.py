@@ -14,13 +14,14 @@ import torch
 from numpy.typing import NDArray
 
 from casewright.errors import DecodingError, InputError
-from casewright.planner import ModelPlanner, render_prompt
+from casewright.planner import ModelPlanner, plan_store, render_prompt
 from casewright.planner.decoding import Limits
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel, load_language_model
 from casewright.planner.numpy_model import NumpyModel, can_compute, load_numpy_model
 from casewright.planner.numpy_model.decoder import NumpyDecoder
 from tests.planner.helpers import SHOP
+from tests.support.encoders import HashingEncoder
 from tests.support.readers import toy_queries
 from tests.support.tiny_mistral import save_tiny
 
@@ -89,6 +90,16 @@ def test_plans_are_the_same_alone_and_many_at_once(
     told = [(str(r.plan), r.written, r.fallback == "") for r in first.plan_many(REQUESTS)]
     for results in (second.plan_many(REQUESTS), [second.plan(one) for one in REQUESTS]):
         assert [(str(r.plan), r.written, r.fallback == "") for r in results] == told
+
+
+def test_a_prior_leans_both_the_same_way(by_torch: LanguageModel, by_numpy: NumpyModel) -> None:
+    plans = plan_store(toy_queries(), HashingEncoder(64))
+    first, second = (
+        ModelPlanner(model, plan_cases=plans, examples=1, prior=3.0, tokens=60)
+        for model in (by_torch, by_numpy)
+    )
+    told = [str(result.plan) for result in first.plan_many(REQUESTS)]
+    assert [str(result.plan) for result in second.plan_many(REQUESTS)] == told
 
 
 def test_a_head_is_read_once_and_a_deadline_is_kept(by_numpy: NumpyModel) -> None:

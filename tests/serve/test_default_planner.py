@@ -34,7 +34,7 @@ def test_what_ships_plans_by_its_name_as_its_folder_does(small_mistral: Path) ->
     planned = result(run(built_home(), "plan", QUESTION, *by_name, "--json"))
     assert (planned["planner"], planned["fallback"]) == ("model:mistral", None)
     # Its card says how many plan cases it is shown.
-    by_folder = ["--planner", f"local:{small_mistral}", "--examples", "1"]
+    by_folder = ["--planner", f"local:{small_mistral}", "--examples", "1", "--aids"]
     told = result(run(built_home(), "plan", QUESTION, *by_folder, "--json"))
     assert told["plan"] == planned["plan"]
 

@@ -10,7 +10,8 @@ import pytest
 from casewright.bench.latency.agent_planner import AgentPlanner
 from casewright.errors import InputError
 from casewright.finetune.baselines.classifier_planner import ClassifierPlanner
-from casewright.planner import PlanRequest, parse_plan, plan_store
+from casewright.planner import Literal, PlanRequest, parse_plan, plan_store
+from casewright.planner.spans import is_span
 from casewright.serve.planners import ModelSettings, local_model, make_planner
 from casewright.stores import CaseStore
 from tests.planner.helpers import SHOP
@@ -32,6 +33,8 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no grammar of a chat model": (["--planner", "a:b", "--no-grammar"], "left off"),
     "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
     "examples for classifiers": (["--planner", "classifiers", "--examples", "1"], "no prompt"),
+    "aids of the case planner": (["--aids"], "no local model that could be helped"),
+    "aids of an agent": (["--planner", "agent:local:x", "--no-aids"], "could be helped"),
     "an adapter for what ships": (["--planner", "mistral", "--adapter", "x"], "its own adapter"),
     "an agent of what ships": (["--planner", "agent:mistral"], "is no agent"),
 }
@@ -66,6 +69,18 @@ def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
     assert told.stdout == planned["plan"] + "\n"
     assert "What was written:\n" in told.stderr
     assert all(char.isprintable() or char == "\n" for char in told.stderr)
+
+
+def test_a_model_that_is_helped_writes_the_question_s_words(
+    folder: Path, plan_cases: CaseStore
+) -> None:
+    request = PlanRequest("do you sell wool socks", SHOP, max_steps=1)
+    helped = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(aids=True))
+    plan = helped.plan(request).plan
+    texts = [v.value for s in plan.steps for _, v in s.arguments if isinstance(v, Literal)]
+    assert all(is_span(str(text), request.question) for text in texts)
+    alone = make_planner(f"local:{folder}", plan_cases)
+    assert alone.plan(request).plan != plan
 
 
 def test_an_agent_looks_up_while_it_plans(folder: Path) -> None:
