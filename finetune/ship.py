@@ -99,6 +99,9 @@ def ship(
         sizes = _checked_sizes(folder, shard_bytes, folder_bytes)
         # As it will be read: it is whole, and its prompt is ours.
         load_language_model(folder, device="cpu")
+        for file in folder.iterdir():
+            # Weights are written for their owner alone, and would be installed so.
+            file.chmod(0o644)
         if output.is_dir():
             output.rmdir()
         folder.rename(output)
