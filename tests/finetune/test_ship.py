@@ -68,6 +68,8 @@ def test_its_weights_are_bfloat16_safetensors_in_small_files(shipped: ShippedMod
         with safe_open(file, "np") as opened:
             kinds |= {opened.get_slice(name).get_dtype() for name in opened.keys()}  # noqa: SIM118
     assert kinds == {"BF16"}
+    # An administrator installs it for others.
+    assert all(file.stat().st_mode & 0o444 == 0o444 for file in shipped.folder.iterdir())
 
 
 def test_it_holds_cards_manifests_logs_and_one_tokenizer(

@@ -45,6 +45,20 @@ def test_what_ships_can_write_without_its_grammar(small_mistral: Path) -> None:
     assert planned["fallback"].startswith("model:mistral, grammar off: ")
 
 
+def test_what_ships_plans_for_the_shop() -> None:
+    asked = {
+        QUESTION: "s1 = order_lookup(query=\"tablet\")\ns2 = shipment_status(order_id=s1.order_id)",
+        "thanks a lot, bye": "s1 = no_evidence()",
+        "can I return it after a month": "s1 = customer_support(query=question)",
+    }
+    file = built_home() / "asked.jsonl"
+    file.write_text("\n".join(json.dumps({"id": q, "query": q}) for q in asked), encoding="utf-8")
+    ran = run(built_home(), "plan", "--input", "asked.jsonl", "--planner", "mistral")
+    assert ran.returncode == 0, ran.stderr
+    made = {told["id"]: told["plan"] for told in map(json.loads, ran.stdout.splitlines())}
+    assert made == asked
+
+
 def test_where_nothing_ships_it_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
