@@ -258,7 +258,7 @@ def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_s
     report = measured(work, recipe, "--table", "1", "--planner", str(folder))
     lines = lines_of(report, "shipped planner")
     # Two of the three frozen questions, each of a class of its own.
-    assert [line["class"] for line in lines[2:]] == ["all"] * 4
+    assert [line["class"] for line in lines[2:]] == ["all"] * 5
     assert {line["class"] for line in lines[:2]} < {"desk", "find", "no_evidence"}
     assert "ms_p50 207" in lines[2]["paper"]
     seeds = [line["row"] for line in report["rows"] if line["planner"] == "random weights"]
