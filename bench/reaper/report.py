@@ -170,4 +170,4 @@ def draw_rows(axes: Any, lines: Sequence[Line]) -> None:
     axes.set_yticks(range(len(rows)), names, fontsize=7)
     axes.invert_yaxis()
     axes.set(xlim=(0, 1), xlabel="share of right tool sequences", title="REAPER's tables, here")
-    axes.legend()
+    axes.legend(loc="lower right")

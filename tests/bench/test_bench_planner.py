@@ -194,7 +194,7 @@ def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy:
     rows, figures = report["rows"], report["figures"]
     found = [(row["planner"], row["class"], row["count"]) for row in rows]
     classes = [("find", 2), ("no_evidence", 2), ("all", 4)]
-    planners = ("case", "shape", "fallback")
+    planners = ("case", "shape", "mistral", "fallback")
     assert found == [(planner, *row) for planner in planners for row in classes]
     assert toy.taught == []
     assert (figures["queries"], figures["queries_with_a_neighbour"]) == (4, 2)

@@ -47,7 +47,7 @@ def test_what_ships_can_write_without_its_grammar(small_mistral: Path) -> None:
 
 def test_what_ships_plans_for_the_shop() -> None:
     asked = {
-        QUESTION: "s1 = order_lookup(query=\"tablet\")\ns2 = shipment_status(order_id=s1.order_id)",
+        QUESTION: 's1 = order_lookup(query="tablet")\ns2 = shipment_status(order_id=s1.order_id)',
         "thanks a lot, bye": "s1 = no_evidence()",
         "can I return it after a month": "s1 = customer_support(query=question)",
     }
