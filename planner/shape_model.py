@@ -94,34 +94,26 @@ class ShapeModel:
         vector: NDArray[np.float32],
         page: bool,
         admitted: Callable[[Plan], bool],
-    ) -> list[Shape]:
-        """Return the shapes that are admitted, the elected one first."""
-        found = self.distances(question, vector, page, admitted)
-        return [known for known, _ in sorted(found, key=lambda one: one[1])]
-
-    def distances(
-        self,
-        question: str,
-        vector: NDArray[np.float32],
-        page: bool,
-        admitted: Callable[[Plan], bool],
     ) -> list[tuple[Shape, float]]:
-        """Return the shapes that are admitted, each with how far it is from what was predicted.
+        """Return the shapes that are admitted, the elected one first, each with its distance.
 
         Args:
             question: The question.
             vector: Its embedding, array (d,).
             page: Whether the page is about something that plans refer to.
             admitted: Says which plans are.
+
+        Returns:
+            Shapes with their squared distances from the predicted description, less what they have
+            for being frequent; a distance may be negative.
         """
         if not self.shapes:
             return []
         predicted = self._features([question], vector[None], [page]) @ self._map
         distance = ((self._described - predicted) ** 2).sum(axis=1) - self._prior
+        order = np.argsort(distance, kind="stable")
         return [
-            (known, float(far))
-            for known, far in zip(self.shapes, distance, strict=True)
-            if admitted(known.plan)
+            (self.shapes[i], float(distance[i])) for i in order if admitted(self.shapes[i].plan)
         ]
 
     def _features(

@@ -47,7 +47,7 @@ class ShapeReuse:
         for one in sorted(new, key=lambda one: (-one.likeness, one.question)):
             if one.plan is not None:
                 yield one.question, one.plan
-        for elected in known.shapes.ranked(
+        for elected, _ in known.shapes.ranked(
             request.question,
             asked,
             known.has_page(request),

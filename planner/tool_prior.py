@@ -42,16 +42,15 @@ class ToolPrior:
         """
         known = self._known
         asked = known.vector(request)
-        shapes = known.shapes.distances(
+        shapes = known.shapes.ranked(
             request.question,
             asked,
             known.has_page(request),
             lambda plan: runnable(plan, request),
         )
-        first = min((far for _, far in shapes), default=0.0)
         found: dict[tuple[str, ...], float] = defaultdict(float)
         for shape, far in shapes:
-            found[tuple(shape.plan.tools)] += math.exp((first - far) / SCALE)
+            found[tuple(shape.plan.tools)] += math.exp((shapes[0][1] - far) / SCALE)
         most = max(found.values(), default=1.0)
         nearest = float((known.vectors @ asked).max()) if shapes else 1.0
         for tool in known.unknown_tools(request, asked):

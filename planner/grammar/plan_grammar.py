@@ -101,16 +101,13 @@ class PlanGrammar:
         return PlanMatcher(made, self._tokenizer)
 
     def _plan(self, request: PlanRequest) -> _Grammar:
-        _check_steps(request)
-        # Where the question has no words, literals stay: a parameter may take nothing else.
-        if self._narrowed is not None and span_terminal(request.question):
-            request = self._narrowed(request)
+        request = self._admitted(request)
         steps = request.max_steps
         make = partial(plan_part, request.toolbox, max_steps=steps)
         return self._joined(request, "", _terminals(request), steps, make)
 
     def _line(self, request: PlanRequest, earlier: Sequence[str]) -> _Grammar:
-        _check_steps(request)
+        request = self._admitted(request)
         toolbox = request.toolbox
         if unknown := [name for name in earlier if name not in toolbox]:
             raise InputError(
@@ -130,6 +127,17 @@ class PlanGrammar:
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
         return self._joined(request, start, terminals, None, partial(line_part, toolbox))
+
+    def _admitted(self, request: PlanRequest) -> PlanRequest:
+        """Return the request as plans for it are written."""
+        if request.max_steps < 1:
+            raise InputError(
+                f"A plan of at most {request.max_steps} steps is none. Admit one or more."
+            )
+        # Where the question has no words, literals stay: a parameter may take nothing else.
+        if self._narrowed is None or not span_terminal(request.question):
+            return request
+        return self._narrowed(request)
 
     def _joined(
         self,
@@ -151,11 +159,6 @@ class PlanGrammar:
         head = start if kept else NO_FORCING + start
         added = [terminals[name] for name in sorted(part.used & supplied)]
         return _Grammar("\n".join([head + part.text, *added]), spans)
-
-
-def _check_steps(request: PlanRequest) -> None:
-    if request.max_steps < 1:
-        raise InputError(f"A plan of at most {request.max_steps} steps is none. Admit one or more.")
 
 
 def _terminals(request: PlanRequest) -> dict[str, str]:

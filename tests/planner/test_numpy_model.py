@@ -100,6 +100,8 @@ def test_a_prior_leans_both_the_same_way(by_torch: LanguageModel, by_numpy: Nump
     )
     told = [str(result.plan) for result in first.plan_many(REQUESTS)]
     assert [str(result.plan) for result in second.plan_many(REQUESTS)] == told
+    alone = ModelPlanner(by_numpy, plan_cases=plans, examples=1, tokens=60)
+    assert [str(result.plan) for result in alone.plan_many(REQUESTS)] != told
 
 
 def test_a_head_is_read_once_and_a_deadline_is_kept(by_numpy: NumpyModel) -> None:

@@ -85,7 +85,9 @@ def test_a_heavy_prior_alone_decides_on_the_tools_of_each_question(
     assert [list(result.plan.tools) for result in results] == wanted
 
 
-def test_without_a_prior_nothing_leans(mistral: LanguageModel, shop_plans: CaseStore) -> None:
+def test_a_prior_of_hardly_any_weight_changes_no_plan(
+    mistral: LanguageModel, shop_plans: CaseStore
+) -> None:
     requests = [asked(question) for question, _, _ in ROWS[:6]]
     plain = ModelPlanner(mistral, plan_cases=shop_plans).plan_many(requests)
     light = ModelPlanner(mistral, plan_cases=shop_plans, prior=1e-9).plan_many(requests)

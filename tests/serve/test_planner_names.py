@@ -14,7 +14,8 @@ from casewright.planner import Literal, PlanRequest, parse_plan, plan_store
 from casewright.planner.spans import is_span
 from casewright.serve.planners import ModelSettings, local_model, make_planner
 from casewright.stores import CaseStore
-from tests.planner.helpers import SHOP
+from casewright.tools import Toolbox
+from tests.planner.helpers import FIND, SHOP, parameter
 from tests.serve.helpers import built_home, one_line_error, result, run
 from tests.support.encoders import HashingEncoder
 from tests.support.readers import toy_queries
@@ -74,13 +75,15 @@ def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
 def test_a_model_that_is_helped_writes_the_question_s_words(
     folder: Path, plan_cases: CaseStore
 ) -> None:
-    request = PlanRequest("do you sell wool socks", SHOP, max_steps=1)
-    helped = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(aids=True))
-    plan = helped.plan(request).plan
-    texts = [v.value for s in plan.steps for _, v in s.arguments if isinstance(v, Literal)]
-    assert all(is_span(str(text), request.question) for text in texts)
-    alone = make_planner(f"local:{folder}", plan_cases)
-    assert alone.plan(request).plan != plan
+    find = replace(FIND, parameters=(parameter("query", "literal", "span", kind="string"),))
+    request = PlanRequest("do you sell wool socks", Toolbox([find]), max_steps=1)
+    written = {}
+    for aids in (True, False):
+        planner = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(aids=aids))
+        (step,) = planner.plan(request).plan.steps
+        written[aids] = [value.value for _, value in step.arguments if isinstance(value, Literal)]
+    assert [is_span(str(text), request.question) for text in written[True]] == [True]
+    assert not any(is_span(str(text), request.question) for text in written[False])
 
 
 def test_an_agent_looks_up_while_it_plans(folder: Path) -> None:
