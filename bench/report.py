@@ -61,7 +61,7 @@ class Report:
         from casewright.serve.output import print_json, print_table
 
         if plot is not None:
-            self._plot(plot)
+            save_plot(plot, self.draw)
         if as_json:
             print_json(self.to_json())
             return
@@ -71,25 +71,32 @@ class Report:
         for note in self.notes:
             print(note)
 
-    def _plot(self, file: Path) -> None:
-        try:
-            import matplotlib
-        except ImportError as error:
-            raise DependencyError(
-                "A plot needs matplotlib. Run: pip install 'casewright[plot]'"
-            ) from error
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
 
-        figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
-        if self.draw is not None:
-            self.draw(axes)
-        try:
-            figure.savefig(file, dpi=150)
-        except (OSError, ValueError) as error:
-            raise InputError(f"The plot cannot be written to {file}: {error}.") from error
-        finally:
-            pyplot.close(figure)
+def save_plot(file: Path, draw: Callable[[Any], None] | None) -> None:
+    """Draw onto matplotlib axes, and write them to a file.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+        InputError: The file cannot be written.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise DependencyError(
+            "A plot needs matplotlib. Run: pip install 'casewright[plot]'"
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    if draw is not None:
+        draw(axes)
+    try:
+        figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"The plot cannot be written to {file}: {error}.") from error
+    finally:
+        pyplot.close(figure)
 
 
 def machine() -> dict[str, Any]:

@@ -14,11 +14,11 @@ from casewright.planner.chat_failure import failure, place
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
-from casewright.planner.plan_cases import EXAMPLES, similar_plans
+from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.planner.validate import violations
-from casewright.stores import CaseStore
+from casewright.stores import CaseStore, MarginalSelector
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -53,6 +53,7 @@ class ChatPlanner:
         fallback: Answers where the model does not; without one, one tool is asked the question.
         plan_cases: Plan cases to show as examples.
         examples: How many of them.
+        selection: How they are picked; ``casewright calibrate`` finds what helps a model most.
         seconds: Deadline for all rounds together.
     """
 
@@ -63,12 +64,14 @@ class ChatPlanner:
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
         examples: int = EXAMPLES,
+        selection: MarginalSelector = SELECTION,
         seconds: float = 30.0,
     ) -> None:
         self._model = model
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
+        self._selection = selection
         self._seconds = seconds
         self.name = f"chat:{model_name(model)}"
 
@@ -106,7 +109,7 @@ class ChatPlanner:
         started = time.perf_counter()
         found = []
         if self._plan_cases is not None:
-            found = similar_plans(self._plan_cases, request, self._examples)
+            found = similar_plans(self._plan_cases, request, self._examples, self._selection)
         prompt: Prompt = render_prompt(request, found)
         messages: list[BaseMessage] = [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
         return _Run(request, messages, started)

@@ -14,11 +14,11 @@ from casewright.planner.chat_planner import plan_lines
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import FREE_TOKENS, HEAD_BYTES, MAX_TOKENS
 from casewright.planner.parse import parse_plan
-from casewright.planner.plan_cases import EXAMPLES, LAMBDA_B, LAMBDA_D, similar_plans
+from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.planner.tool_prior import ToolPrior
-from casewright.stores import CaseStore
+from casewright.stores import CaseStore, MarginalSelector
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ class ModelPlanner:
         model: The language model; see ``load_language_model`` and ``load_numpy_model``.
         fallback: Answers where the model does not; without one, one tool is asked the question.
         plan_cases: Plan cases to show as examples.
-        examples: How many of them; they are picked by MMR with quality bias.
-        lambda_d: Share of the relevance in picking them; the rest is diversity's.
-        lambda_b: Share of the similarity in their relevance; the rest is their quality's.
+        examples: How many of them.
+        selection: How they are picked; ``casewright calibrate`` finds what helps a model most.
         seconds: Deadline of a plan, or of a batch of plans.
         tokens: Most tokens of a plan; by default fewer where no grammar ends it.
         batch: Most questions that ``plan_many`` decodes together.
@@ -79,8 +78,7 @@ class ModelPlanner:
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
         examples: int = EXAMPLES,
-        lambda_d: float = LAMBDA_D,
-        lambda_b: float = LAMBDA_B,
+        selection: MarginalSelector = SELECTION,
         seconds: float = 30.0,
         tokens: int | None = None,
         batch: int = 8,
@@ -98,8 +96,7 @@ class ModelPlanner:
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
-        self._lambda_d = lambda_d
-        self._lambda_b = lambda_b
+        self._selection = selection
         self._seconds = seconds
         default = MAX_TOKENS if constrained else FREE_TOKENS
         self._tokens = default if tokens is None else tokens
@@ -147,13 +144,7 @@ class ModelPlanner:
         """Return the prompt, with as many of its examples as the model has positions for."""
         found: list[ToolExample] = []
         if self._plan_cases is not None:
-            found = similar_plans(
-                self._plan_cases,
-                request,
-                self._examples,
-                lambda_d=self._lambda_d,
-                lambda_b=self._lambda_b,
-            )
+            found = similar_plans(self._plan_cases, request, self._examples, self._selection)
         most = self._model.positions
         while True:
             tokens = self._model.encode(render_prompt(request, found))

@@ -9,14 +9,21 @@ from casewright.planner.annotated import AnnotatedQuery
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest
 from casewright.planner.shape import context_fields
-from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
+from casewright.stores import (
+    Case,
+    CaseSchema,
+    CaseStore,
+    Encoder,
+    Hit,
+    MarginalSelector,
+    text_facet,
+)
 from casewright.tools import ToolExample
 
 #: Plan cases shown in a prompt, where nobody says otherwise.
 EXAMPLES = 4
-#: Share of the relevance in picking them, the rest being diversity's; and of the similarity in the
-#: relevance, the rest being their quality's (RAGSys, Algorithm 1).
-LAMBDA_D, LAMBDA_B = 0.75, 0.95
+#: How they are picked where nobody says otherwise: RAGSys's own shares.
+SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=0.95)
 
 
 def plan_schema(encoder: Encoder) -> CaseSchema:
@@ -58,16 +65,14 @@ def similar_plans(
     store: CaseStore,
     request: PlanRequest,
     k: int,
-    *,
-    lambda_d: float = LAMBDA_D,
-    lambda_b: float = 1.0,
+    selection: MarginalSelector = SELECTION,
 ) -> list[ToolExample]:
     """Pick k plan cases for a prompt by MMR with quality bias, of plans that can be run here."""
     if not k:
         return []
-    found = store.search(request.question, 4 * k, lambda_b=lambda_b)
+    found = selection.candidates(store, request.question, 4 * k)
     hits = [hit for hit in found if usable(hit, request)]
-    picks = select(hits, k, store.schema, lambda_d=lambda_d)
+    picks = selection.pick(store, hits, k)
     return [
         ToolExample(pick.hit.case.problem["question"], str(pick.hit.case.solution))
         for pick in picks

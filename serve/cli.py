@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from casewright import __version__
 from casewright.errors import CasewrightError, InputError
 from casewright.serve.bench_commands import bench
+from casewright.serve.calibrate_command import calibrate
 from casewright.serve.finetune_commands import finetune
 from casewright.serve.ingest_commands import ingest
 from casewright.serve.options import (
@@ -265,6 +266,7 @@ def domains(
 
 
 app.command()(ingest)
+app.command()(calibrate)
 
 
 def main() -> None:

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from casewright.errors import InputError
 from casewright.stores.case import Case, canonical_id
 from casewright.stores.engines.engine import Where
+from casewright.stores.hit import Hit
+from casewright.stores.select import Pick, Selection, select
 from casewright.stores.store import CaseStore
 
 
@@ -38,15 +40,37 @@ class MarginalSelector:
 
     def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
         """Return the selected cases; see ``CaseStore.select``."""
-        selection = store.select(
+        return [hit.case for hit in self.select(store, query, k).hits]
+
+    def select(
+        self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
+    ) -> Selection:
+        """Select cases of a store, with the numbers that they were selected by.
+
+        Args:
+            store: The store.
+            query: See ``CaseStore.search``.
+            k: How many.
+            where: Holds for this query, beside the selector's own conditions.
+        """
+        return store.select(
             query,
             k,
             lambda_d=self.lambda_d,
             lambda_b=self.lambda_b,
             weights=self.weights,
-            where=self.where,
+            where={**(self.where or {}), **(where or {})},
         )
-        return [hit.case for hit in selection.hits]
+
+    def candidates(self, store: CaseStore, query: str | Mapping[str, Any], most: int) -> list[Hit]:
+        """Return the best cases by score, for ``pick`` to choose among those that will do."""
+        return store.search(
+            query, most, weights=self.weights, lambda_b=self.lambda_b, where=self.where
+        )
+
+    def pick(self, store: CaseStore, hits: Sequence[Hit], k: int) -> list[Pick]:
+        """Select among candidates of a store, not among all of its cases as ``select`` does."""
+        return select(hits, k, store.schema, lambda_d=self.lambda_d, weights=self.weights)
 
 
 #: The retrievers that RAGSys compares, with its default shares.

@@ -14,7 +14,7 @@ from casewright.bench.planner import share_right
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.model_planner import ModelPlanner
-from casewright.planner.plan_cases import LAMBDA_B, LAMBDA_D, similar_plans
+from casewright.planner.plan_cases import similar_plans
 from casewright.stores import CaseStore
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def prompt_of(
     model: LanguageModel, request: PlanRequest, store: CaseStore, count: int
 ) -> PromptTokens:
     """Return a request's prompt with so many plan cases of a store."""
-    found = similar_plans(store, request, count, lambda_d=LAMBDA_D, lambda_b=LAMBDA_B)
+    found = similar_plans(store, request, count)
     return model.encode(render_prompt(request, found))
 
 

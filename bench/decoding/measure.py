@@ -34,7 +34,7 @@ from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.planner.grammar import PlanGrammar
-from casewright.planner.plan_cases import LAMBDA_B, LAMBDA_D
+from casewright.planner.plan_cases import SELECTION
 from casewright.stores import default_encoder
 from casewright.stores.paths import data_folder
 from casewright.stores.progress import note
@@ -157,7 +157,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             "plan_tokens": trial.plan_tokens,
             "plan_cases_in_prompts": trial.examples,
             "plan_cases_to_pick_from": cases,
-            "picked_by": {"lambda_d": LAMBDA_D, "lambda_b": LAMBDA_B},
+            "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
             "same_group_above": SAME_GROUP,
             "queries_refused_by_the_grammar": refused,
             "queries_kept_from_the_model": len(held_out),

@@ -9,7 +9,7 @@ from typing import Any
 
 from casewright.bench.reaper.lines import CASES, COLUMNS, RANDOM, TRAINED, Line
 from casewright.bench.reaper.trial import FIRST, STUDIES, ReaperTrial
-from casewright.bench.report import Report
+from casewright.bench.report import Report, save_plot
 
 _TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
 #: What a line is of; not shown where all lines of a table have the same.
@@ -25,7 +25,7 @@ class ReaperReport(Report):
         from casewright.serve.output import print_json, print_table
 
         if plot is not None:
-            self._plot(plot)
+            save_plot(plot, self.draw)
         if as_json:
             print_json(self.to_json())
             return

@@ -19,7 +19,7 @@ from casewright.planner import (
 )
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.plan_cases import plan_case, similar_plans
-from casewright.stores import CaseStore
+from casewright.stores import CaseStore, MarginalSelector
 from casewright.tools import Toolbox
 from tests.planner.helpers import SHOP, annotated
 from tests.support.encoders import HashingEncoder
@@ -105,7 +105,7 @@ def test_plan_cases_stand_in_the_prompt_as_many_as_asked_for(
 ) -> None:
     for count in (0, 1, 3):
         planner = ModelPlanner(mistral, plan_cases=plan_cases, examples=count)
-        shown = similar_plans(plan_cases, asked(), count, lambda_d=0.75, lambda_b=0.95)
+        shown = similar_plans(plan_cases, asked(), count)
         assert len(shown) == count
         prompt = mistral.encode(render_prompt(asked(), shown))
         assert planner.plan(asked()).tokens["input"] == len(prompt.head) + len(prompt.tail)
@@ -127,9 +127,9 @@ def test_a_plan_case_of_better_quality_is_preferred_where_quality_counts() -> No
     good = len(rows) - 1
     cases = [replace(plan_case(row), quality=float(at == good)) for at, row in enumerate(rows)]
     store.add(cases)
-    liked = similar_plans(store, asked(), 1, lambda_b=0.1)
+    liked = similar_plans(store, asked(), 1, MarginalSelector(lambda_b=0.1))
     assert liked[0].query == rows[good].query
-    nearest = similar_plans(store, asked(), 1, lambda_b=1.0)
+    nearest = similar_plans(store, asked(), 1, MarginalSelector(lambda_b=1.0))
     assert nearest[0].query == "how heavy is my old tent"
 
 

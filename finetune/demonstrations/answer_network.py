@@ -1,0 +1,189 @@
+"""Log-probabilities of answers' tokens by a network, for several questions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from casewright.finetune.demonstrations.answer_tokens import AnswerTokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from casewright.planner.language_model import LanguageModel
+
+#: For each question a list of its answers, each the log-probabilities of its tokens.
+Logprobs = list[list[list[float]]]
+#: Largest difference between two ways of computing one number in float32; others are coarser.
+_NEAR = 1e-2
+
+
+class AnswerNetwork:
+    """Reads contexts and their answers with a causal language model.
+
+    A context's key/value states are computed once. Its answers follow it in one row, each of which
+    sees the context and itself, by a mask of its own: the states are neither copied nor computed
+    again. Of networks that take no such mask, each answer has a row with a copy of the states.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._network = model.network
+        self._device = model.device
+        config: Any = model.network.config.get_text_config()
+        self._window: int | None = getattr(config, "sliding_window", None)
+        self._packs = self._takes_own_masks(config.vocab_size)
+
+    @torch.inference_mode()
+    def shared(self, asked: Sequence[AnswerTokens]) -> Logprobs:
+        """Return the log-probabilities, each context being read once for all of its answers."""
+        contexts, mask = self._padded([one.context for one in asked])
+        read = self._network(
+            input_ids=contexts,
+            attention_mask=mask,
+            position_ids=_positions(mask),
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        first = read.logits[:, -1].float().log_softmax(-1)
+        narrow = self._window is not None and max(one.longest for one in asked) > self._window
+        # What follows the first token of an answer is read with it.
+        rest = self._apart_rows if narrow or not self._packs else self._packed
+        more = rest(asked, read.past_key_values, mask)
+        return [
+            [
+                [float(first[row, answer[0]]), *more[row][place]]
+                for place, answer in enumerate(one.answers)
+            ]
+            for row, one in enumerate(asked)
+        ]
+
+    @torch.inference_mode()
+    def apart(self, asked: Sequence[AnswerTokens]) -> Logprobs:
+        """Return the log-probabilities, each context being read again with each answer."""
+        rows = [(one.context, answer) for one in asked for answer in one.answers]
+        ids, mask = self._padded([[*context, *answer[:-1]] for context, answer in rows])
+        read = self._network(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=_positions(mask),
+            use_cache=False,
+            logits_to_keep=max(len(answer) for _, answer in rows),
+        )
+        # Padded on the left: an answer's tokens are the last ones.
+        wanted, _ = self._padded([answer for _, answer in rows])
+        found = _picked(read.logits, wanted)
+        flat = (row[len(row) - len(answer) :] for row, (_, answer) in zip(found, rows, strict=True))
+        return [[next(flat) for _ in one.answers] for one in asked]
+
+    def _packed(self, asked: Sequence[AnswerTokens], states: Any, mask: Tensor) -> Logprobs:
+        """Return the log-probabilities from each answer's second token on, a row a question."""
+        parts = [[answer[:-1] for answer in one.answers] for one in asked]
+        ids, owners, offsets, wanted = [], [], [], []
+        for one, row in zip(asked, parts, strict=True):
+            lengths = torch.tensor([len(part) for part in row])
+            owners.append(torch.repeat_interleave(torch.arange(1, len(row) + 1), lengths))
+            offsets.append(torch.cat([torch.arange(n) for n in lengths.tolist()]))
+            ids.append(torch.tensor([token for part in row for token in part], dtype=torch.long))
+            wanted.append(
+                torch.tensor([t for answer in one.answers for t in answer[1:]], dtype=torch.long)
+            )
+        # Padding is of no answer: its owner is 0.
+        owner = pad_sequence(owners, batch_first=True).to(self._device)
+        if not owner.shape[1]:
+            return [[[] for _ in one.answers] for one in asked]
+        offset = pad_sequence(offsets, batch_first=True).to(self._device)
+        own = (owner[:, :, None] == owner[:, None, :]) & (offset[:, :, None] >= offset[:, None, :])
+        seen = torch.cat([mask.bool()[:, None, :].expand(-1, own.shape[1], -1), own], dim=2)
+        read = self._network(
+            input_ids=pad_sequence(ids, batch_first=True).to(self._device),
+            attention_mask=self._bias(seen),
+            position_ids=mask.sum(1, keepdim=True) + offset,
+            past_key_values=states,
+            use_cache=True,
+        )
+        found = _picked(read.logits, pad_sequence(wanted, batch_first=True).to(self._device))
+        return [_cut(row, [len(p) for p in part]) for row, part in zip(found, parts, strict=True)]
+
+    def _apart_rows(self, asked: Sequence[AnswerTokens], states: Any, mask: Tensor) -> Logprobs:
+        """Return the log-probabilities from each answer's second token on, a row an answer."""
+        rows = [row for row, one in enumerate(asked) for _ in one.answers]
+        answers = [answer for one in asked for answer in one.answers]
+        lengths = [len(answer) - 1 for answer in answers]
+        if not max(lengths):
+            return [[[] for _ in one.answers] for one in asked]
+        chosen = torch.tensor(rows, device=self._device)
+        states.batch_select_indices(chosen)
+        real = pad_sequence([torch.ones(n, dtype=mask.dtype) for n in lengths], batch_first=True)
+        whole = torch.cat([mask[chosen], real.to(self._device)], dim=1)
+        read = self._network(
+            input_ids=self._right_padded([answer[:-1] for answer in answers]),
+            attention_mask=whole,
+            position_ids=_positions(whole)[:, mask.shape[1] :],
+            past_key_values=states,
+            use_cache=True,
+        )
+        found = _picked(read.logits, self._right_padded([answer[1:] for answer in answers]))
+        flat = (row[:length] for row, length in zip(found, lengths, strict=True))
+        return [[next(flat) for _ in one.answers] for one in asked]
+
+    @torch.inference_mode()
+    def _takes_own_masks(self, vocabulary: int) -> bool:
+        """Try whether the network gives answers in one row the numbers that they have in two."""
+        some = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
+        tried = AnswerTokens(tuple(some[:2]), (tuple(some[2:5]), tuple(some[3:])), (0, 0))
+        self._packs = True
+        try:
+            packed, apart = self.shared([tried])[0], self.apart([tried])[0]
+        except (TypeError, ValueError, RuntimeError, IndexError):
+            return False
+        pairs = zip(chain.from_iterable(packed), chain.from_iterable(apart), strict=True)
+        return all(abs(a - b) <= _NEAR * max(1.0, abs(b)) for a, b in pairs)
+
+    def _bias(self, seen: Tensor) -> Tensor:
+        """Return a mask as what is added to attention's scores, array (rows, 1, new, all)."""
+        dtype = self._network.dtype
+        hidden = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=self._device)
+        shown = torch.zeros((), dtype=dtype, device=self._device)
+        return torch.where(seen, shown, hidden)[:, None]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Return rows padded on the left, and the mask of what is theirs."""
+        made = [torch.tensor(row, dtype=torch.long) for row in rows]
+        mask = [torch.ones_like(row) for row in made]
+        ids, own = (
+            pad_sequence(part, batch_first=True, padding_side="left").to(self._device)
+            for part in (made, mask)
+        )
+        return ids, own
+
+    def _right_padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        made = [torch.tensor(row, dtype=torch.long) for row in rows]
+        return pad_sequence(made, batch_first=True).to(self._device)
+
+
+def _positions(mask: Tensor) -> Tensor:
+    return (mask.cumsum(1) - 1).clamp(min=0)
+
+
+def _picked(logits: Tensor, wanted: Tensor) -> list[list[float]]:
+    """Return the log-probability of each wanted token."""
+    scores = logits.float()
+    chosen = scores.gather(-1, wanted.unsqueeze(-1)).squeeze(-1) - scores.logsumexp(-1)
+    rows: list[list[float]] = chosen.tolist()
+    return rows
+
+
+def _cut(row: Sequence[float], lengths: Sequence[int]) -> list[list[float]]:
+    """Return a row's numbers in parts of these lengths."""
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(list(row[start : start + length]))
+        start += length
+    return parts

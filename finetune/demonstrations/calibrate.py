@@ -1,0 +1,322 @@
+"""Calibration: which shares of relevance, diversity and quality help a model most.
+
+RAGSys, section 5.3 and Figure 1: the benefit of the selected demonstrations over λ_d, beside how
+alike they are. Every setting selects from the store by the same object that a planner is given.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from casewright.errors import InputError
+from casewright.finetune.demonstrations.asked import AnswerScorer, Asked
+from casewright.finetune.demonstrations.benefit import score_all, verdicts
+from casewright.finetune.demonstrations.choice import Choice, choose, held_out, interval_of
+from casewright.finetune.demonstrations.judged import CaseReading, JudgedQuestion
+from casewright.finetune.demonstrations.measures import Floats, Verdicts
+from casewright.finetune.demonstrations.shown import Shown, shown_at_random, shown_by
+from casewright.finetune.evaluation.intervals import Resamples
+from casewright.stores import CaseStore, MarginalSelector
+from casewright.stores.select import check_share
+
+#: λ_d from nothing but diversity to none.
+LAMBDAS_D = tuple(round(step / 10, 1) for step in range(11))
+#: λ_b with quality and without.
+LAMBDAS_B = (0.9, 0.95, 1.0)
+#: Questions that tell how long the rest will take.
+_TRIED = 8
+
+#: What a calibration can be for: a name, and what it is of a question's measures.
+MEASURES: dict[str, Callable[[Verdicts], float]] = {
+    "margin": lambda one: one.margin,
+    "dpo": lambda one: one.preference,
+    "mass": lambda one: float("nan") if one.mass is None else one.mass,
+    "mc1": lambda one: float("nan") if one.mc1 is None else one.mc1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a calibration has to score.
+
+    Attributes:
+        questions: Prompts that are not scored yet, each with its answers.
+        answers: Their answers.
+        tokens: What the model reads for them.
+        seconds: How long it will take, by the first of them; ``None`` where nothing was tried.
+    """
+
+    questions: int
+    answers: int
+    tokens: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingResult:
+    """One setting of a sweep.
+
+    Attributes:
+        lambda_d: Share of the relevance; the rest is diversity's.
+        lambda_b: Share of the similarity in the relevance; the rest is quality's.
+        benefit: Mean of the measure over the questions.
+        interval: Its 95 % interval.
+        dpo: Mean over the questions of the mean of log σ(Δ).
+        cosine: Mean cosine of the pairs that were shown: the lower, the more diverse.
+    """
+
+    lambda_d: float
+    lambda_b: float
+    benefit: float
+    interval: tuple[float, float]
+    dpo: float
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Which settings help a model, and by how much.
+
+    Attributes:
+        model: The model's name.
+        measure: What benefit is.
+        questions: How many there were.
+        k: How many demonstrations each was shown.
+        rows: The settings of the sweep.
+        choice: The best of them, with intervals.
+        held_out: Benefit, with intervals, on questions that took no part in the choice, by name:
+            ``chosen`` of whatever the other questions chose; ``nearest`` of λ_d = λ_b = 1; and
+            ``random`` of cases drawn at random.
+        cost: What had to be scored.
+    """
+
+    model: str
+    measure: str
+    questions: int
+    k: int
+    rows: Sequence[SettingResult]
+    choice: Choice
+    held_out: dict[str, tuple[float, float, float]]
+    cost: Cost
+
+    @property
+    def selector(self) -> MarginalSelector:
+        """The selection to use: what a planner takes as ``selection``."""
+        return MarginalSelector(self.choice.lambda_d, self.choice.lambda_b)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What a calibration tries, and on how much.
+
+    Attributes:
+        k: How many demonstrations are shown.
+        lambdas_d: Values of λ_d, from 0 to 1.
+        lambdas_b: Values of λ_b; other than 1 they weigh the store's quality: see
+            ``measure_quality``.
+        measure: What is to be best: one of ``MEASURES``.
+        limit: At most so many questions, drawn at random.
+        seed: Of the draws.
+
+    Raises:
+        InputError: A number cannot be used, or there is no such measure.
+    """
+
+    k: int = 6
+    lambdas_d: Sequence[float] = LAMBDAS_D
+    lambdas_b: Sequence[float] = (1.0,)
+    measure: str = "margin"
+    limit: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise InputError(
+                f"There is no measure {self.measure!r}. Give one of {', '.join(MEASURES)}."
+            )
+        if self.k < 1 or not self.lambdas_d or not self.lambdas_b:
+            raise InputError("Give k of at least 1, and at least one value of λ_d and of λ_b.")
+        check_share(**{f"λ_d {share}": share for share in self.lambdas_d})
+        check_share(**{f"λ_b {share}": share for share in self.lambdas_b})
+
+    @property
+    def settings(self) -> list[tuple[float, float]]:
+        """λ_d and λ_b of each setting; (1, 1), plain similarity, is always among them."""
+        return sorted(set(itertools.product(self.lambdas_d, self.lambdas_b)) | {(1.0, 1.0)})
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A calibration whose selections are made, before anything is scored but to tell its cost.
+
+    Attributes:
+        sweep: What is tried.
+        questions: What is asked.
+        shown: For each setting what it shows before each question; last a random draw.
+        cost: What is to be scored.
+    """
+
+    sweep: Sweep
+    questions: Sequence[JudgedQuestion]
+    shown: Sequence[Sequence[Shown]]
+    cost: Cost
+
+
+def prepare(
+    store: CaseStore,
+    scorer: AnswerScorer,
+    questions: Sequence[JudgedQuestion] | None = None,
+    sweep: Sweep | None = None,
+    *,
+    reading: CaseReading | None = None,
+    progress: bool | None = None,
+) -> Prepared:
+    """Select for every setting, and say what the rest will cost; for the arguments see there.
+
+    Raises:
+        InputError: As ``calibrate``.
+    """
+    sweep, reading = sweep or Sweep(), reading or CaseReading.of(store)
+    asked = list(questions) if questions is not None else reading.questions(store.all())
+    if sweep.limit is not None and sweep.limit < len(asked):
+        asked = random.Random(sweep.seed).sample(asked, sweep.limit)
+    _check(asked, sweep.measure)
+    shown = [
+        shown_by(store, MarginalSelector(d, b), asked, sweep.k, reading, progress=progress)
+        for d, b in sweep.settings
+    ]
+    shown.append(shown_at_random(store, asked, sweep.k, reading, sweep.seed))
+    return Prepared(sweep, asked, shown, _cost(scorer, asked, shown))
+
+
+def run(prepared: Prepared, scorer: AnswerScorer, *, progress: bool | None = None) -> Calibration:
+    """Score what was prepared, and choose."""
+    sweep, asked = prepared.sweep, prepared.questions
+    found = verdicts(scorer, asked, prepared.shown, progress=progress)
+    value = MEASURES[sweep.measure]
+    benefit = np.array([[value(one) for one in row] for row in found])
+    resamples = Resamples(len(asked), groups=_groups(asked), seed=sweep.seed)
+    return Calibration(
+        model=scorer.name,
+        measure=sweep.measure,
+        questions=len(asked),
+        k=sweep.k,
+        rows=_rows(sweep.settings, found, benefit, prepared.shown, resamples),
+        choice=choose(sweep.settings, benefit[:-1], resamples),
+        held_out=held_out(sweep.settings, benefit, resamples, sweep.seed),
+        cost=prepared.cost,
+    )
+
+
+def calibrate(
+    store: CaseStore,
+    scorer: AnswerScorer,
+    questions: Sequence[JudgedQuestion] | None = None,
+    sweep: Sweep | None = None,
+    *,
+    reading: CaseReading | None = None,
+    progress: bool | None = None,
+) -> Calibration:
+    """Find the selection of a store's cases that helps a model most.
+
+    Args:
+        store: The cases.
+        scorer: The model; a ``RecordedScorer`` of it goes on where a killed run was.
+        questions: Questions with their answers; by default the store's own cases, each asked
+            without those of its group.
+        sweep: What is tried.
+        reading: How cases read as demonstrations.
+        progress: Whether bars are shown; see ``progress_bar``.
+
+    Raises:
+        InputError: A case is no demonstration, there are fewer than two questions, or they lack
+            the wrong answers that the measure needs.
+        ScoringError: See ``AnswerScorer``.
+    """
+    made = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
+    return run(made, scorer, progress=progress)
+
+
+def _rows(
+    settings: Sequence[tuple[float, float]],
+    found: Sequence[Sequence[Verdicts]],
+    benefit: Floats,
+    shown: Sequence[Sequence[Shown]],
+    resamples: Resamples,
+) -> list[SettingResult]:
+    rows = []
+    for number, (lambda_d, lambda_b) in enumerate(settings):
+        cosines = [one.cosine for one in shown[number] if one.cosine is not None]
+        rows.append(
+            SettingResult(
+                lambda_d,
+                lambda_b,
+                float(benefit[number].mean()),
+                interval_of(benefit[number], resamples),
+                float(np.mean([one.preference for one in found[number]])),
+                float(np.mean(cosines)) if cosines else None,
+            )
+        )
+    return rows
+
+
+def _cost(
+    scorer: AnswerScorer, questions: Sequence[JudgedQuestion], shown: Sequence[Sequence[Shown]]
+) -> Cost:
+    """Say what is to be scored, and by a few of it how long that takes."""
+    asked = list(
+        dict.fromkeys(
+            one.asked(question)
+            for row in ([Shown()] * len(questions), *shown)
+            for one, question in zip(row, questions, strict=True)
+        )
+    )
+    missing: Callable[[Sequence[Asked]], list[Asked]] | None = getattr(scorer, "missing", None)
+    wanted = missing(asked) if missing else asked
+    tokens = scorer.tokens(wanted)
+    seconds = None
+    # Without a file, what is tried would be scored again.
+    if missing and wanted:
+        # Spread over them, since prompts of different settings have different lengths.
+        tried = wanted[:: max(1, len(wanted) // _TRIED)][:_TRIED]
+        share = tokens / max(1, scorer.tokens(tried))
+        started = time.perf_counter()
+        score_all(scorer, tried, progress=False)
+        seconds = (time.perf_counter() - started) * share
+    return Cost(len(wanted), sum(len(one.answers) for one in wanted), tokens, seconds)
+
+
+def _groups(questions: Sequence[JudgedQuestion]) -> list[int]:
+    """Return a number a question; those that are left out together have the same."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(repr(dict(one.where)), len(numbers)) for one in questions]
+
+
+def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
+    if len(questions) < 2:
+        raise InputError(
+            f"A calibration has {len(questions)} questions. Give at least two; some hundred tell "
+            "one setting from another."
+        )
+    with_wrong = {bool(one.wrong) for one in questions}
+    if len(with_wrong) > 1:
+        raise InputError(
+            "Some questions have wrong answers and some have none, so that their margins are of "
+            "two kinds. Give wrong answers to all of them, or to none."
+        )
+    if measure in ("mass", "mc1") and False in with_wrong:
+        raise InputError(
+            f"The measure {measure!r} needs wrong answers, and the questions have none. Take "
+            "margin or dpo, or give wrong answers."
+        )

@@ -1,0 +1,74 @@
+"""The quality of a demonstration: how likely a model holds it to be (RAGSys, section 4).
+
+It is the mean log-probability of the demonstration's tokens as a prompt shows it, with nothing
+before it: its log-perplexity with the sign turned, so that more is better. What a model writes
+easily it follows easily (Gonen et al. 2023).
+"""
+
+from __future__ import annotations
+
+from casewright.errors import InputError
+from casewright.finetune.demonstrations.asked import TextScorer
+from casewright.finetune.demonstrations.judged import CaseReading
+from casewright.finetune.demonstrations.question_form import QuestionForm
+from casewright.stores import CaseStore, Change
+from casewright.stores.progress import progress_bar
+
+#: Lowest and highest of a schema whose quality this is.
+QUALITY_RANGE = (-20.0, 0.0)
+#: Cases of one write to the store.
+_WRITTEN = 256
+
+
+def measure_quality(
+    store: CaseStore,
+    scorer: TextScorer,
+    reading: CaseReading | None = None,
+    form: QuestionForm | None = None,
+    *,
+    progress: bool | None = None,
+) -> int:
+    """Measure every case of a store, and write it to the store's quality column.
+
+    Cases that this model measured already are left as they are, so that a killed run goes on where
+    it was; ``quality_by`` tells by the model's name and weights.
+
+    Args:
+        store: The store; its schema's ``quality_range`` reaches below 0.
+        scorer: Scores the texts; a ``RecordedScorer`` will do.
+        reading: How cases read as demonstrations.
+        form: How a demonstration reads to the model.
+        progress: Whether a bar is shown; see ``progress_bar``.
+
+    Returns:
+        How many cases were measured.
+
+    Raises:
+        InputError: The schema's quality is another one, a case is no demonstration, or the model
+            tells no probabilities of texts.
+    """
+    low, high = store.schema.quality_range
+    if not can_hold_quality(store):
+        raise InputError(
+            f"The schema {store.schema.name!r} has a quality from {low:g} to {high:g}, and a log-"
+            f"probability is below 0. Give the schema quality_range={QUALITY_RANGE}."
+        )
+    reading, form = reading or CaseReading.of(store), form or QuestionForm()
+    by = scorer.signature
+    cases = [case for case in store.all() if case.quality is None or case.quality_by != by]
+    texts = [form.shown(reading.demonstration(case)).strip() for case in cases]
+    changes: dict[str, Change] = {}
+    with progress_bar("Measuring the cases' quality", len(cases), show=progress) as advance:
+        for place, found in scorer.score_texts(texts):
+            changes[cases[place].id] = Change(quality=found.logprob / found.tokens, quality_by=by)
+            if len(changes) == _WRITTEN:
+                store.update(changes)
+                changes = {}
+            advance(1)
+    store.update(changes)
+    return len(cases)
+
+
+def can_hold_quality(store: CaseStore) -> bool:
+    """Say whether a store's quality can be a log-probability a token."""
+    return store.schema.quality_range[0] <= -1

@@ -1,0 +1,165 @@
+"""Likelihoods that were scored once are not scored again, by a killed run's successor neither."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar, cast
+
+from casewright.errors import InputError, told
+from casewright.finetune.demonstrations.asked import AnswerScorer, Asked, Likelihood, TextScorer
+
+#: Keys a query, below SQLite's limit on variables.
+_CHUNK = 500
+
+Item = TypeVar("Item")
+
+
+class RecordedScorer:
+    """A scorer that keeps what it scored in a file: one SQLite database.
+
+    Each question's likelihoods are in the file before the next ones are handed on. What is asked
+    twice, in one call or in two runs, is scored once. The keys hold the model's weights and the
+    whole prompt, so that several models may share a file.
+
+    Args:
+        scorer: What scores.
+        path: The file; made where it is not there.
+
+    Raises:
+        InputError: The file cannot be opened, or is no such file.
+    """
+
+    def __init__(self, scorer: AnswerScorer, path: Path) -> None:
+        self.scorer = scorer
+        self.name = scorer.name
+        self._path = path
+        with self._file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+            # A write of a killed process is whole, or is not there.
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS likelihoods "
+                "(key TEXT PRIMARY KEY, logprob REAL NOT NULL, tokens INTEGER NOT NULL)"
+            )
+
+    @property
+    def signature(self) -> str:
+        """The scorer's signature, where it scores texts."""
+        return self._texts.signature
+
+    def keys(self, asked: Asked) -> Sequence[str]:
+        """Return the scorer's keys."""
+        return self.scorer.keys(asked)
+
+    def text_key(self, text: str) -> str:
+        """Return the scorer's key of a text."""
+        return self._texts.text_key(text)
+
+    def tokens(self, asked: Sequence[Asked]) -> int:
+        """Return how many tokens the model reads for what is not in the file yet."""
+        return self.scorer.tokens(self.missing(asked))
+
+    def missing(self, asked: Sequence[Asked]) -> list[Asked]:
+        """Return what would be asked of the model, each once."""
+        keys = [tuple(self.scorer.keys(one)) for one in asked]
+        known = self._known(key for part in keys for key in part)
+        first: dict[tuple[str, ...], Asked] = {}
+        for part, one in zip(keys, asked, strict=True):
+            if not known.keys() >= set(part):
+                first.setdefault(part, one)
+        return list(first.values())
+
+    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield each question's place and its answers' likelihoods; those known come first."""
+        keys = [tuple(self.scorer.keys(one)) for one in asked]
+        yield from self._scored(asked, keys, self.scorer.score)
+
+    def score_texts(self, texts: Sequence[str]) -> Iterator[tuple[int, Likelihood]]:
+        """Yield each text's place and its likelihood; those known come first.
+
+        Raises:
+            InputError: The scorer does not score texts.
+        """
+        scorer = self._texts
+
+        def score(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+            return ((place, (found,)) for place, found in scorer.score_texts(texts))
+
+        keys = [(scorer.text_key(text),) for text in texts]
+        for place, found in self._scored(texts, keys, score):
+            yield place, found[0]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @property
+    def scores_texts(self) -> bool:
+        """Whether the scorer scores texts."""
+        return hasattr(self.scorer, "score_texts")
+
+    @property
+    def _texts(self) -> TextScorer:
+        if not self.scores_texts:
+            raise InputError(
+                f"{self.name!r} tells no probabilities of texts that it is given, from which the "
+                "demonstrations' quality is measured. Take a local model, or leave quality out."
+            )
+        return cast("TextScorer", self.scorer)
+
+    def _scored(
+        self,
+        items: Sequence[Item],
+        keys: Sequence[tuple[str, ...]],
+        score: Callable[[Sequence[Item]], Iterator[tuple[int, Sequence[Likelihood]]]],
+    ) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        known = self._known(key for part in keys for key in part)
+        # Several places may ask for the same.
+        wanted: dict[tuple[str, ...], list[int]] = {}
+        for place, part in enumerate(keys):
+            if known.keys() >= set(part):
+                yield place, [known[key] for key in part]
+            else:
+                wanted.setdefault(part, []).append(place)
+        parts = list(wanted)
+        for number, found in score([items[wanted[part][0]] for part in parts]):
+            part = parts[number]
+            self._keep(zip(part, found, strict=True))
+            for place in wanted[part]:
+                yield place, found
+
+    def _known(self, keys: Iterable[str]) -> dict[str, Likelihood]:
+        asked = list(dict.fromkeys(keys))
+        found: dict[str, Likelihood] = {}
+        with self._file():
+            for start in range(0, len(asked), _CHUNK):
+                part = asked[start : start + _CHUNK]
+                marks = ", ".join("?" * len(part))
+                rows = self._db.execute(
+                    f"SELECT key, logprob, tokens FROM likelihoods WHERE key IN ({marks})",
+                    part,
+                )
+                found |= {key: Likelihood(logprob, tokens) for key, logprob, tokens in rows}
+        return found
+
+    def _keep(self, found: Iterable[tuple[str, Likelihood]]) -> None:
+        rows = [(key, one.logprob, one.tokens) for key, one in found]
+        with self._file():
+            self._db.execute("BEGIN")
+            self._db.executemany("INSERT OR REPLACE INTO likelihoods VALUES (?, ?, ?)", rows)
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _file(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise InputError(
+                f"The scores in {self._path} cannot be read or written: {told(error)}. Choose "
+                "another file, or move that one away; it is then made anew."
+            ) from error
