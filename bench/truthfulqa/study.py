@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,11 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         scorer, (study.work or data_folder() / "truthfulqa") / "scores.sqlite"
     )
     try:
-        with CaseStore(demonstration_schema(encoder), ":memory:") as store:
+        # In a folder: in memory, a search with a condition looks through all cases in Python.
+        with (
+            TemporaryDirectory() as folder,
+            CaseStore(demonstration_schema(encoder), folder) as store,
+        ):
             store.add(cases_of(every))
             note(f"Measuring the quality of {store.count():,} cases …")
             measure_quality(store, recorded, READING)

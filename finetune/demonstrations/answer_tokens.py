@@ -43,10 +43,12 @@ class AnswerTokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
-        before = tokenizer("")["input_ids"]
         begin = tokenizer.bos_token_id
-        # Some put a token of their own after the text, too.
-        self._before = tuple(before[:1]) if begin is not None and begin in before[:1] else ()
+        self._begin = () if begin is None else (begin,)
+        # A model that is told to begin by its chat template alone has seen no text without.
+        template = tokenizer.chat_template
+        begins = begin in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
+        self._before = self._begin if begins else ()
         word = tokenizer("Q", add_special_tokens=False)["input_ids"]
         spaced = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
         self._lead = " " if spaced else ""
@@ -85,12 +87,12 @@ class AnswerTokenizer:
     def text(self, text: str) -> AnswerTokens:
         """Return the tokens of a text that nothing stands before.
 
-        Without a token that begins a text, its first one is taken as given.
+        Where the tokenizer has no token that begins a text, its first one is taken as given.
 
         Raises:
             InputError: It has no two tokens.
         """
-        ids = (*self._before, *self._encode([self._lead + text])[0].ids)
+        ids = (*self._begin, *self._encode([self._lead + text])[0].ids)
         if len(ids) < 2:
             raise InputError(f"The text {text!r} is too short to be scored. Leave it out.")
         return AnswerTokens(ids[:1], (ids[1:],), (0,))

@@ -1,0 +1,170 @@
+"""RAGSys's study on questions of TruthfulQA's form, with a tiny Mistral."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench.truthfulqa.data import cases_of, read_truthfulqa
+from casewright.bench.truthfulqa.retrievers import NAMES
+from casewright.errors import InputError
+from casewright.serve.cli import app
+from tests.support.tiny_mistral import save_tiny
+
+TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("truthfulqa")
+    rows = []
+    for number, town in enumerate(TOWNS):
+        right = [f"{town} has {number + 2} inns.", f"There are {number + 2} inns in {town}."]
+        wrong = [f"{town} has none.", "Nobody knows.", "A million."]
+        rows.append(
+            {
+                "question": f"How many inns are in {town}?",
+                # The best answer is not the first of the right ones.
+                "mc1_targets": {right[1]: 1, **dict.fromkeys(wrong, 0)},
+                "mc2_targets": {**dict.fromkeys(right, 1), **dict.fromkeys(wrong, 0)},
+            }
+        )
+    (folder / "v1").mkdir()
+    (folder / "v1" / "mc_task.json").write_text(json.dumps(rows), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("models") / "tiny", initializer_range=0.3)
+
+
+def study(data: Path, model: Path, work: Path, *more: str | Path) -> dict[str, Any]:
+    options = ["bench", "truthfulqa", "--data", data, "--model", model, "--work", work, "-k", "3"]
+    done = CliRunner().invoke(app, [*map(str, options), *map(str, more), "--json"])
+    assert done.exit_code == 0, done.output
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.fixture(scope="module")
+def told(data: Path, model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return study(data, model, tmp_path_factory.mktemp("work"))
+
+
+def row(told: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = [one for one in told["rows"] if one["retriever"] == name]
+    return dict(found)
+
+
+def test_the_best_answer_comes_first_and_each_right_one_is_a_case(data: Path) -> None:
+    questions = read_truthfulqa(data)
+    assert questions[0].right == ("There are 2 inns in Kiel.", "Kiel has 2 inns.")
+    cases = cases_of(questions)
+    assert len(cases) == 20
+    assert [case for case in cases if questions[3].may_see(case)] == [
+        case for case in cases if case.metadata["group"] != 3
+    ]
+
+
+def test_every_retriever_has_a_row_with_every_measure_and_controls_beside(
+    told: dict[str, Any],
+) -> None:
+    names = [one["retriever"] for one in told["rows"]]
+    assert [name for name in names if name in NAMES] == list(NAMES[1:])
+    assert "fixed primer: no file was given" in names
+    measured = [one for one in told["rows"] if one["questions"]]
+    for one in measured:
+        assert (one["questions"], one["triples"]) == (10, 60)
+        assert 0 <= one["mass (TruthfulQA's MC2)"] <= 1
+        assert 0 <= one["MC1"] <= 1
+        assert one["DPO, triples"] < 0
+    alone = row(told, "no demonstrations")
+    assert alone["margin"] == 0
+    assert alone["DPO, triples"] == pytest.approx(-0.6931, abs=1e-4)
+    shuffled = row(told, "relevance, diversity, bias: labels shuffled")
+    assert abs(shuffled["margin"]) < 0.5 * max(abs(one["margin"]) for one in measured) + 0.1
+    assert (
+        row(told, "relevance, diversity")["cosine of pairs"]
+        < (row(told, "relevance")["cosine of pairs"])
+    )
+
+
+def test_the_two_ways_of_scoring_are_timed_in_one_run_and_agree(told: dict[str, Any]) -> None:
+    figures = told["figures"]
+    assert figures["ratio_each_whole_over_states_reused"] == pytest.approx(
+        figures["seconds_per_1000_answers_each_whole"]
+        / figures["seconds_per_1000_answers_states_reused"]
+    )
+    assert figures["largest_difference_of_logprobs"] < 0.01
+
+
+def test_rankings_are_told_and_that_the_model_is_not_the_papers(told: dict[str, Any]) -> None:
+    by_mass = [one for one in told["notes"] if one.startswith("By mass")]
+    rows = [one for one in told["rows"] if one["retriever"] in NAMES]
+    rows.sort(key=lambda one: -one["mass (TruthfulQA's MC2)"])
+    assert by_mass[0].endswith(": " + " > ".join(one["retriever"] for one in rows) + ".")
+    assert any("say nothing of the paper's" in one for one in told["notes"])
+
+
+def test_a_second_run_scores_nothing_and_says_the_same(
+    data: Path, model: Path, tmp_path: Path, told: dict[str, Any]
+) -> None:
+    first = study(data, model, tmp_path)
+    again = study(data, model, tmp_path)
+    assert first["figures"]["study_answers_scored_in_this_run"] > 0
+    assert again["figures"]["study_answers_scored_in_this_run"] == 0
+    assert again["rows"] == first["rows"] == told["rows"]
+
+
+def test_a_primer_and_published_figures_stand_beside(
+    data: Path, model: Path, tmp_path: Path
+) -> None:
+    primer, published = tmp_path / "primer.jsonl", tmp_path / "published.json"
+    primer.write_text(
+        '{"question": "What is water?", "answer": "Wet."}\n{"question": "Why?", "answer": "So."}',
+        encoding="utf-8",
+    )
+    figures = {"Mistral-7B": {"relevance": {"MC1": 0.25}, "fixed primer": {"DPO": -1.5}}}
+    published.write_text(json.dumps(figures), encoding="utf-8")
+    options = ("--primer", primer, "--published", published, "--limit", "4")
+    told = study(data, model, tmp_path, *options)
+    assert row(told, "fixed primer")["Mistral-7B: DPO"] == -1.5
+    assert row(told, "relevance")["Mistral-7B: MC1"] == 0.25
+    assert row(told, "bias")["Mistral-7B: MC1"] is None
+    assert row(told, "fixed primer")["questions"] == 4
+    assert row(told, "fixed primer")["margin"] != 0
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--data", "nowhere"], "holds no mc_task.json"),
+        (["--data", "broken"], "is not TruthfulQA's file"),
+        (["--model", "openai:tiny"], "is a chat model"),
+        (["--published", "broken/mc_task.json"], "has no published figures"),
+        (["--published", "other.json"], "Retrievers are fixed primer"),
+        (["--primer", "nowhere.jsonl"], "nowhere.jsonl"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_studied_is_refused_with_what_to_do(
+    data: Path,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    word: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken").mkdir()
+    Path("broken/mc_task.json").write_text('[{"question": 1}]', encoding="utf-8")
+    Path("other.json").write_text('{"m": {"joy": {"MC1": 1}}}', encoding="utf-8")
+    given = ["bench", "truthfulqa", "--data", str(data), "--model", str(model), *options]
+    done = CliRunner().invoke(app, given)
+    assert isinstance(done.exception, InputError)
+    assert word in str(done.exception)

@@ -1,0 +1,284 @@
+"""Calibration finds what helps a model most, leaves questions' own cases out, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from casewright.errors import InputError
+from casewright.finetune.demonstrations import (
+    Asked,
+    Demonstration,
+    JudgedQuestion,
+    ModelScorer,
+    RecordedScorer,
+    Sweep,
+    calibrate,
+    measure_quality,
+)
+from casewright.finetune.demonstrations.calibrate import prepare, run
+from casewright.finetune.demonstrations.cases_file import demonstration_schema
+from casewright.finetune.demonstrations.judged import CaseReading
+from casewright.finetune.demonstrations.shown import shown_by
+from casewright.stores import Case, CaseSchema, CaseStore, MarginalSelector, text_facet
+from tests.finetune.scoring import CountingScorer, answer_by_hand, following_model
+from tests.support.encoders import HashingEncoder
+
+#: λ_d of the sweep, coarse enough that settings differ.
+GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+K = 4
+
+
+class PlacedEncoder:
+    """Texts at places that their last word names, on a sphere of few dimensions.
+
+    ``red`` texts lie nearest to a question, and on each other; ``blue`` ones a little farther;
+    each ``far`` text lies off on its own.
+    """
+
+    name = "placed"
+    dimension = 16
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n texts as an array (n, dimension)."""
+        return np.stack([self._place(text) for text in texts])
+
+    def _place(self, text: str) -> NDArray[np.float32]:
+        kind, number = text.split()[-2:]
+        made = np.zeros(self.dimension)
+        made[0] = {"asked": 1.0, "red": 0.95, "blue": 0.85, "far": 0.3}[kind]
+        # Where the rest of its length goes.
+        rest = {"asked": 1, "red": 2, "blue": 3}.get(kind, 4 + int(number) % 11)
+        made[rest] = np.sqrt(max(0.0, 1 - made[0] ** 2))
+        draw = np.random.default_rng(int(number))
+        made += 0.01 * draw.standard_normal(self.dimension)
+        return np.asarray(made / np.linalg.norm(made), dtype=np.float32)
+
+
+def placed_store() -> CaseStore:
+    """Return a store whose nearest cases all show one half of the right answer."""
+    schema = CaseSchema("placed", (text_facet("question", PlacedEncoder(), inter=False),))
+    store = CaseStore(schema, ":memory:")
+    answers = {"red": "zzzzzz", "blue": "vvvvvv", "far": "qqqqqq"}
+    store.add(
+        [
+            Case({"question": f"some {kind} {number}"}, answer, metadata={"group": kind})
+            for kind, answer in answers.items()
+            for number in range(8)
+        ]
+    )
+    return store
+
+
+QUESTIONS = [
+    JudgedQuestion(f"what asked {number}", ("zzz vvv",), ("qqq jjj",)) for number in range(5)
+]
+
+
+def enumerated() -> dict[float, float]:
+    """Return the mean margin of each λ_d, by Algorithm 1 as printed and token by token."""
+    model, encoder, store = following_model(), PlacedEncoder(), placed_store()
+    cases = store.all()
+    rows = encoder.embed([case.problem["question"] for case in cases]).astype(np.float64)
+    found = {}
+    for lambda_d in GRID:
+        margins = []
+        for question in QUESTIONS:
+            near = rows @ encoder.embed([question.question])[0].astype(np.float64)
+            picked: list[int] = []
+            while len(picked) < K:
+                value = lambda_d * near
+                if picked:
+                    value = value - (1 - lambda_d) * (rows @ rows[picked].T).max(axis=1)
+                value[picked] = -np.inf
+                picked.append(int(value.argmax()) if picked else int(near.argmax()))
+            shown = tuple(
+                Demonstration(cases[p].problem["question"], str(cases[p].solution))
+                for p in reversed(picked)
+            )
+            right, wrong = question.right[0], question.wrong[0]
+            with_cases = Asked(question.question, (right, wrong), shown)
+            alone = Asked(question.question, (right, wrong))
+            margins.append(
+                answer_by_hand(model, with_cases, right)
+                - answer_by_hand(model, alone, right)
+                - answer_by_hand(model, with_cases, wrong)
+                + answer_by_hand(model, alone, wrong)
+            )
+        found[lambda_d] = float(np.mean(margins))
+    return found
+
+
+def test_where_answers_follow_demonstrations_the_best_lambda_by_enumeration_is_found() -> None:
+    wanted = enumerated()
+    best = max(wanted, key=lambda lambda_d: wanted[lambda_d])
+    assert 0 < best < 1, "neither end may be the best, or nothing is weighed"
+    found = calibrate(
+        placed_store(), ModelScorer(following_model()), QUESTIONS, Sweep(K, lambdas_d=GRID)
+    )
+    assert found.choice.lambda_d == best
+    told = {row.lambda_d: row.benefit for row in found.rows}
+    assert told == pytest.approx(wanted, abs=0.02)
+    assert found.selector == MarginalSelector(best, 1.0)
+    # What is shown grows more alike with λ_d, and what was chosen beats chance and likeness.
+    cosines = [row.cosine or 0.0 for row in found.rows]
+    assert cosines == sorted(cosines)
+    assert found.held_out["chosen"][0] > found.held_out["nearest"][0]
+    assert found.held_out["chosen"][0] > found.held_out["random"][0]
+
+
+def toy_store(count: int = 12) -> CaseStore:
+    """Return a store of questions with wrong answers, two cases of each."""
+    store = CaseStore(demonstration_schema(HashingEncoder(64)), ":memory:")
+    store.add(
+        [
+            Case(
+                {"question": f"what is number {number}"},
+                f"it is {number}{mark}",
+                metadata={"group": number, "wrong": [f"it is {number + 1}"]},
+            )
+            for number in range(count)
+            for mark in ("", ", as all know")
+        ]
+    )
+    return store
+
+
+def test_no_question_is_shown_a_case_of_its_own() -> None:
+    scorer = CountingScorer()
+    calibrate(toy_store(), scorer, sweep=Sweep(6, lambdas_d=(0.0, 1.0)))
+    assert any(one.demonstrations for one in scorer.asked)
+    for one in scorer.asked:
+        assert one.question not in {shown.question for shown in one.demonstrations}
+        assert len(one.answers) == 3
+
+
+def test_the_selection_is_that_of_the_object_that_a_planner_is_given() -> None:
+    store, scorer = toy_store(), CountingScorer()
+    calibrate(store, scorer, sweep=Sweep(3, lambdas_d=(0.3,)))
+    reading = CaseReading("question")
+    questions = reading.questions(store.all())
+    selector = MarginalSelector(0.3, 1.0)
+    for question in questions:
+        hits = selector.select(store, question.question, 3, question.where).hits
+        wanted = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
+        assert any(
+            one.question == question.question and one.demonstrations == wanted
+            for one in scorer.asked
+        )
+
+
+@pytest.mark.parametrize("stops", [0, 1, 5, 17, 30])
+def test_a_run_that_was_stopped_goes_on_and_scores_nothing_twice(
+    tmp_path: Path, stops: int
+) -> None:
+    file, sweep = tmp_path / "scores.sqlite", Sweep(3, lambdas_d=(0.0, 0.5))
+    first = CountingScorer(fails_after=stops)
+    recorded = RecordedScorer(first, file)
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(toy_store(), recorded, sweep=sweep)
+    recorded.close()
+    second = CountingScorer()
+    recorded = RecordedScorer(second, file)
+    found = calibrate(toy_store(), recorded, sweep=sweep)
+    recorded.close()
+    asked = [*first.asked, *second.asked]
+    assert len(first.asked) == stops
+    assert len(asked) == len(set(asked))
+    whole = CountingScorer()
+    alone = calibrate(toy_store(), whole, sweep=sweep)
+    assert set(asked) == set(whole.asked)
+    assert (found.rows, found.choice) == (alone.rows, alone.choice)
+    third = CountingScorer()
+    again = RecordedScorer(third, file)
+    assert calibrate(toy_store(), again, sweep=sweep).rows == found.rows
+    assert third.asked == []
+
+
+def test_the_cost_is_told_before_and_is_what_is_then_scored(tmp_path: Path) -> None:
+    scorer = CountingScorer()
+    recorded = RecordedScorer(scorer, tmp_path / "scores.sqlite")
+    prepared = prepare(toy_store(), recorded, sweep=Sweep(3, lambdas_d=(0.0, 0.5)))
+    tried = len(scorer.asked)
+    assert 0 < tried < prepared.cost.questions
+    assert prepared.cost.seconds is not None
+    run(prepared, recorded)
+    assert len(scorer.asked) == prepared.cost.questions
+    assert sum(len(one.answers) for one in scorer.asked) == prepared.cost.answers
+    assert sum(len(a) for one in scorer.asked for a in one.answers) == prepared.cost.tokens
+    done = prepare(toy_store(), recorded, sweep=Sweep(3, lambdas_d=(0.0, 0.5))).cost
+    assert (done.questions, done.answers, done.tokens) == (0, 0, 0)
+
+
+def test_quality_is_measured_once_and_weighed_by_lambda_b(tmp_path: Path) -> None:
+    store, scorer = toy_store(), CountingScorer()
+    assert measure_quality(store, scorer) == 24
+    for case in store.all():
+        text = f"Q: {case.problem['question']}\nA: {case.solution}"
+        assert case.quality == pytest.approx(max(-20, -len(text) / 2))
+        assert case.quality_by == "counting 1"
+    assert measure_quality(store, scorer) == 0
+    assert len(scorer.texts) == 24
+    reading = CaseReading("question")
+    questions = reading.questions(store.all())[:1]
+    shown = shown_by(store, MarginalSelector(1.0, 0.0), questions, 4, reading)[0]
+    likely = sorted(store.all(), key=lambda case: -(case.quality or 0))
+    others = [case for case in likely if case.metadata["group"] != 0]
+    lengths = sorted(len(one.answer) for one in shown.demonstrations)
+    assert lengths == sorted(len(str(case.solution)) for case in others[:4])
+
+
+def test_a_store_whose_quality_is_another_one_is_refused() -> None:
+    with pytest.raises(InputError, match=r"quality from 0 to 1.*quality_range=\(-20"):
+        measure_quality(placed_store(), CountingScorer())
+
+
+@pytest.mark.parametrize(
+    ("questions", "sweep", "word"),
+    [
+        (QUESTIONS[:1], {}, "at least two"),
+        ([*QUESTIONS, JudgedQuestion("x asked 1", ("a",))], {}, "of two kinds"),
+        ([JudgedQuestion(f"x asked {n}", ("a",)) for n in range(3)], {"measure": "mc1"}, "wrong"),
+    ],
+    ids=["one question", "mixed", "no wrong answers"],
+)
+def test_questions_that_tell_nothing_are_refused(
+    questions: list[JudgedQuestion], sweep: dict[str, str], word: str
+) -> None:
+    with pytest.raises(InputError, match=word):
+        calibrate(placed_store(), CountingScorer(), questions, Sweep(**sweep))  # type: ignore[arg-type]
+
+
+def test_cases_without_a_group_are_refused_with_what_to_do() -> None:
+    store = CaseStore(demonstration_schema(HashingEncoder(16)), ":memory:")
+    store.add([Case({"question": "a"}, "b")])
+    with pytest.raises(InputError, match=r"None as 'group'.*CaseStore\.update"):
+        calibrate(store, CountingScorer())
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"lambdas_d": (0.5, 1.5)}, "1.5"),
+        ({"lambdas_b": (-0.1,)}, "-0.1"),
+        ({"lambdas_d": ()}, "at least one value"),
+        ({"k": 0}, "at least 1"),
+        ({"measure": "joy"}, "margin, dpo, mass, mc1"),
+    ],
+    ids=str,
+)
+def test_a_sweep_of_what_is_no_share_is_refused(settings: dict[str, object], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        Sweep(**settings)  # type: ignore[arg-type]
+
+
+def test_a_file_that_holds_no_scores_is_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "scores.sqlite"
+    file.write_text("no database, but somebody's notes " * 100, encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be read or written"):
+        RecordedScorer(CountingScorer(), file)
+    assert file.read_text(encoding="utf-8").startswith("no database")

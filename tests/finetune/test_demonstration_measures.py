@@ -1,0 +1,101 @@
+"""RAGSys's measures, on numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.finetune.demonstrations import measure
+
+LOG = math.log
+
+
+def test_the_measures_of_a_small_question() -> None:
+    # p(a) 0.4 (best) and 0.1, p(ā) 0.2 and 0.05; without demonstrations 0.1, 0.1, 0.4, 0.05.
+    found = measure(
+        [LOG(0.4), LOG(0.1)], [LOG(0.2), LOG(0.05)], [LOG(0.1), LOG(0.1)], [LOG(0.4), LOG(0.05)]
+    )
+    # The best is likelier than both wrong ones, the other right one than one of them.
+    assert found.mc1 == 1.0
+    assert found.share_above == 0.5
+    assert found.mass_ratio == pytest.approx(0.5 / 0.25)
+    assert found.mass == pytest.approx(0.5 / 0.75)
+    # log 4 − log ½, log 4 − 0; 0 − log ½, 0 − 0.
+    expected = [[LOG(8), LOG(4)], [LOG(2), 0.0]]
+    assert found.margins.tolist() == [pytest.approx(row) for row in expected]
+    assert found.margin == pytest.approx(LOG(64) / 4)
+    # σ(log x) = x / (1 + x).
+    assert found.preference == pytest.approx(
+        (LOG(8 / 9) + LOG(4 / 5) + LOG(2 / 3) + LOG(1 / 2)) / 4
+    )
+
+
+def test_the_best_answer_need_not_be_the_first_and_a_tie_is_not_above() -> None:
+    scores = ([LOG(0.3), LOG(0.5)], [LOG(0.3)], [0.0, 0.0], [0.0])
+    assert measure(*scores, best=0).mc1 == 0.0
+    assert measure(*scores, best=1).mc1 == 1.0
+    assert measure(*scores).share_above == 0.5
+
+
+def test_without_wrong_answers_the_margin_is_what_the_answer_gains() -> None:
+    found = measure([LOG(0.2), LOG(0.3)], [], [LOG(0.1), LOG(0.6)], [])
+    assert found.margins.tolist() == [[pytest.approx(LOG(2))], [pytest.approx(-LOG(2))]]
+    assert found.preferences.tolist() == [[pytest.approx(LOG(2 / 3))], [pytest.approx(LOG(1 / 3))]]
+    assert (found.mc1, found.share_above, found.mass_ratio, found.mass) == (None,) * 4
+
+
+def test_probabilities_far_below_what_a_float_holds_are_compared() -> None:
+    found = measure([-5000.0], [-6000.0], [-100.0], [-200.0])
+    assert found.mass == 1.0
+    assert found.mass_ratio == math.inf
+    assert found.margin == -900 + 2 * 1000 - 200
+    lost = measure([-6000.0], [-5000.0], [-100.0], [-100.0])
+    assert lost.mass == 0.0
+    assert lost.mass_ratio == 0.0
+    # log σ(−1000) is −1000 and not minus infinity.
+    assert lost.preference == -1000.0
+
+
+LOGPROBS = st.floats(-900, 0)
+
+
+@given(st.lists(LOGPROBS, min_size=1, max_size=4), st.lists(LOGPROBS, min_size=1, max_size=4))
+def test_demonstrations_that_change_nothing_have_no_margin(
+    right: list[float], wrong: list[float]
+) -> None:
+    found = measure(right, wrong, right, wrong)
+    assert found.margin == 0.0
+    assert found.preference == pytest.approx(-LOG(2))
+    assert found.mass is not None
+    assert 0 <= found.mass <= 1
+
+
+@given(st.lists(LOGPROBS, min_size=1, max_size=4), st.lists(LOGPROBS, min_size=1, max_size=4))
+def test_a_preference_is_never_above_zero_and_grows_with_its_margin(
+    right: list[float], wrong: list[float]
+) -> None:
+    found = measure(right, wrong, [0.0] * len(right), [0.0] * len(wrong))
+    assert (found.preferences <= 0).all()
+    pairs = sorted(zip(found.margins.ravel(), found.preferences.ravel(), strict=True))
+    assert [p for _, p in pairs] == sorted(p for _, p in pairs)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        ([], [-1.0], [], [-1.0]),
+        ([-1.0], [-1.0], [-1.0, -2.0], [-1.0]),
+        ([-1.0], [-1.0], [-1.0], []),
+        ([math.nan], [], [-1.0], []),
+        ([-math.inf], [], [-1.0], []),
+    ],
+)
+def test_scores_that_do_not_belong_together_are_refused(
+    scores: tuple[list[float], list[float], list[float], list[float]],
+) -> None:
+    with pytest.raises(InputError):
+        measure(*scores)

@@ -1,0 +1,191 @@
+"""The log-probabilities of answers are those of reading each whole prompt by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.finetune.demonstrations import (
+    Asked,
+    Demonstration,
+    ModelScorer,
+    QuestionForm,
+)
+from casewright.planner.language_model import LanguageModel
+from tests.finetune.scoring import answer_by_hand, by_hand
+from tests.support.tiny_mistral import tiny_mistral
+from tests.support.tiny_tokenizers import gpt2_like, llama3_like, sentencepiece_like
+
+ASKED = [
+    Asked("where is it?", ("here", "in the north", "s1 = late parcel, of the galaxy phone")),
+    Asked(
+        "how heavy is the watch?",
+        ("x", "7"),
+        (Demonstration("what is it?", "a phone"), Demonstration("when?", "late, on 3 May")),
+    ),
+    Asked("why?", ("because",), (Demonstration("who?", "nobody at all " * 8),)),
+    Asked("why?", ("é", "ﬁ 日本", "at the end", "here"), (Demonstration("a", "b"),)),
+]
+#: Largest difference between float32 in batches and one row at a time.
+NEAR = 2e-3
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return tiny_mistral(1, initializer_range=0.4)
+
+
+def scored(scorer: ModelScorer, asked: list[Asked]) -> list[list[float]]:
+    found = dict(scorer.score(asked))
+    assert sorted(found) == list(range(len(asked)))
+    return [[one.logprob for one in found[place]] for place in range(len(asked))]
+
+
+def near(found: list[list[float]], wanted: list[list[float]]) -> bool:
+    pairs = zip(sum(found, []), sum(wanted, []), strict=True)  # noqa: RUF017 - a dozen numbers
+    return all(abs(a - b) < NEAR for a, b in pairs)
+
+
+@pytest.mark.parametrize("reuse", [True, False], ids=["reused", "whole"])
+@pytest.mark.parametrize("batch_tokens", [1, 150, 4096])
+def test_answers_have_the_log_probabilities_of_reading_each_prompt_by_itself(
+    model: LanguageModel, batch_tokens: int, *, reuse: bool
+) -> None:
+    scorer = ModelScorer(model, batch_tokens=batch_tokens, reuse=reuse)
+    wanted = [[answer_by_hand(model, one, answer) for answer in one.answers] for one in ASKED]
+    spread = [number for row in wanted for number in row]
+    assert max(spread) - min(spread) > 50, "the model tells nothing apart"
+    assert near(scored(scorer, ASKED), wanted)
+
+
+def test_a_sliding_window_sees_what_it_would_without_reuse() -> None:
+    narrow = tiny_mistral(2, sliding_window=24, initializer_range=0.4)
+    wanted = [[answer_by_hand(narrow, one, answer) for answer in one.answers] for one in ASKED]
+    assert near(scored(ModelScorer(narrow), ASKED), wanted)
+    full = scored(ModelScorer(tiny_mistral(2, sliding_window=None, initializer_range=0.4)), ASKED)
+    assert not near(full, wanted), "the window hides nothing"
+
+
+def test_a_network_that_takes_no_masks_of_ones_own_is_scored_alike(model: LanguageModel) -> None:
+    def deaf(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def called(**given: Any) -> Any:
+            mask = given.get("attention_mask")
+            if mask is not None and mask.dim() == 4:
+                raise ValueError("Only masks of two dimensions.")
+            return forward(**given)
+
+        return called
+
+    other = tiny_mistral(1, initializer_range=0.4)
+    other.network.forward = deaf(other.network.forward)  # type: ignore[method-assign]
+    assert near(scored(ModelScorer(other), ASKED), scored(ModelScorer(model), ASKED))
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "begins"),
+    [(gpt2_like, False), (llama3_like, True), (sentencepiece_like, True)],
+    ids=["gpt2", "llama3", "sentencepiece"],
+)
+def test_tokens_are_those_of_the_whole_text_whatever_the_tokenizer(
+    tokenizer: Callable[[], Any], *, begins: bool
+) -> None:
+    made = tokenizer()
+    network = tiny_mistral(3, vocab=max(512, len(made)), initializer_range=0.4).network
+    other = LanguageModel("other", network, made)
+    wanted = [
+        [answer_by_hand(other, one, a, begins=begins) for a in one.answers] for one in ASKED[:3]
+    ]
+    assert near(scored(ModelScorer(other), ASKED[:3]), wanted)
+
+
+def test_one_text_has_the_log_probability_of_its_tokens(model: LanguageModel) -> None:
+    texts = ["Q: where?\nA: here", "galaxy", "Q: é?\nA: " + "late " * 40]
+    found = dict(ModelScorer(model).score_texts(texts))
+    for place, text in enumerate(texts):
+        ids = [model.tokenizer.bos_token_id, *model.tokenizer(text)["input_ids"]]
+        assert abs(found[place].logprob - by_hand(model, ids, 1)) < NEAR
+        assert found[place].tokens == len(ids) - 1
+
+
+def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
+    ends = model.tokenizer.eos_token_id
+    (scored_text,) = dict(ModelScorer(model).score([Asked("a", ("</s>",))])).values()
+    ids = [model.tokenizer.bos_token_id, *model.tokenizer("Q: a\nA:")["input_ids"]]
+    as_end = by_hand(model, [*ids, ends], len(ids))
+    assert scored_text[0].tokens > 1
+    assert abs(scored_text[0].logprob - as_end) > 0.1
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(max_size=12),
+            st.lists(st.text(min_size=1, max_size=9).filter(str.strip), min_size=1, max_size=4),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_any_texts_are_scored_alike_with_and_without_reuse(
+    model: LanguageModel, asked: list[tuple[str, list[str]]]
+) -> None:
+    made = [Asked(question, tuple(answers)) for question, answers in asked]
+    shared, whole = (ModelScorer(model, reuse=reuse, batch_tokens=64) for reuse in (True, False))
+    assert near(scored(shared, made), scored(whole, made))
+
+
+def test_fewer_tokens_are_read_where_answers_share_their_context(model: LanguageModel) -> None:
+    shared, whole = ModelScorer(model), ModelScorer(model).without_reuse()
+    many = [Asked("how long is it?" * 5, tuple(f"about {n}" for n in range(8)))]
+    assert shared.tokens(many) * 4 < whole.tokens(many)
+
+
+def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> None:
+    same = tiny_mistral(1, initializer_range=0.4)
+    other = tiny_mistral(2, initializer_range=0.4)
+    scorers = [ModelScorer(one) for one in (model, same, other)]
+    first, again, others = (scorer.keys(ASKED[0]) for scorer in scorers)
+    assert first == again
+    assert len({*first, *others, *scorers[0].keys(ASKED[3])}) == 10
+    spoken = ModelScorer(model, form=QuestionForm(question="{question} It is"))
+    assert not set(spoken.keys(ASKED[0])) & set(first)
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        (Asked("a", ()), "has no answers"),
+        (Asked("a", ("",)), "no text"),
+        (Asked("a", (" \n",)), "no text"),
+        (Asked("long " * 4000, ("x",)), "Show fewer demonstrations"),
+    ],
+    ids=["no answer", "empty", "blank", "too long"],
+)
+def test_what_cannot_be_scored_is_refused_before_anything_is_read(
+    model: LanguageModel, asked: Asked, word: str
+) -> None:
+    scorer = ModelScorer(model)
+    with pytest.raises(InputError, match=word):
+        list(scorer.score([asked]))
+    with pytest.raises(InputError, match=word):
+        scorer.tokens([asked])
+
+
+def test_a_form_that_lacks_its_text_is_refused() -> None:
+    with pytest.raises(InputError, match=r"demonstration has no \{answer\}"):
+        QuestionForm(demonstration="Q: {question}")
+    with pytest.raises(InputError, match=r"question has no \{question\}"):
+        QuestionForm(question="Well?")
+
+
+def test_a_question_may_hold_the_names_of_the_forms_fields() -> None:
+    context = QuestionForm().context("is {answer} {question}?", [Demonstration("{answer}", "b")])
+    assert context == "Q: {answer}\nA: b\n\nQ: is {answer} {question}?\nA:"

@@ -1,0 +1,252 @@
+"""`casewright calibrate`: from a file of demonstrations to the selection to use."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.finetune.demonstrations.cases_file import demonstration_schema
+from casewright.stores import CaseStore, default_encoder
+from tests.serve.helpers import command, environment, new_home, one_line_error, result, run
+from tests.support.tiny_mistral import save_tiny
+
+TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_home(tmp_path_factory.mktemp("calibrate") / "home")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("models") / "tiny", initializer_range=0.3)
+
+
+def towns(path: Path, count: int = 10) -> Path:
+    draw = random.Random(0)
+    lines = []
+    for number in range(count):
+        town = TOWNS[number % len(TOWNS)]
+        lines.append(
+            {
+                "question": f"How many inns are in {town} on day {number}?",
+                "answer": f"There are {draw.randint(2, 90)}.",
+                "wrong": [f"There are {draw.randint(100, 900)}.", "None."],
+            }
+        )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def cases(home: Path) -> Path:
+    return towns(home / "towns.jsonl")
+
+
+def calibrated(home: Path, *arguments: str | Path) -> dict[str, Any]:
+    given: Sequence[str | Path] = ("calibrate", *arguments, "-k", "2", "--lambda-d", "0,0.5,1")
+    told: dict[str, Any] = result(run(home, *given, "--json"))
+    return told
+
+
+def test_a_sweep_is_told_row_by_row_with_what_to_use(
+    home: Path, model: Path, cases: Path, tmp_path: Path
+) -> None:
+    plot = tmp_path / "figure.png"
+    told = calibrated(home, "--cases", cases, "--model", model, "--plot", plot)
+    settings = [(row["lambda_d"], row["lambda_b"]) for row in told["rows"]]
+    assert settings == [(d, b) for d in (0.0, 0.5, 1.0) for b in (0.9, 0.95, 1.0)]
+    for row in told["rows"]:
+        assert row["interval"][0] <= row["benefit"] <= row["interval"][1]
+        assert row["dpo"] < 0
+    best = max(told["rows"], key=lambda row: row["benefit"])
+    assert told["choice"]["benefit"] == best["benefit"]
+    assert set(told["held_out"]) == {"chosen", "nearest", "random"}
+    assert (told["questions"], told["k"], told["measure"]) == (10, 2, "margin")
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_quality_is_in_the_store_that_is_kept_of_the_file(
+    home: Path, model: Path, cases: Path
+) -> None:
+    calibrated(home, "--cases", cases, "--model", model)
+    (folder,) = (home / "data" / "demonstrations").glob("towns-*")
+    with CaseStore(demonstration_schema(default_encoder()), folder) as store:
+        qualities = [case.quality for case in store.all()]
+    assert len(qualities) == 10
+    assert all(quality is not None and -20 <= quality < 0 for quality in qualities)
+
+
+def test_a_file_that_changed_is_taken_over_without_measuring_the_rest_again(
+    home: Path, model: Path, tmp_path: Path
+) -> None:
+    file, scores = towns(tmp_path / "some.jsonl"), tmp_path / "scores.sqlite"
+    options = ("--cases", file, "--model", model, "--scores", scores)
+    calibrated(home, *options)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    new = {"question": "How far is Ulm?", "answer": "Far.", "wrong": ["Near."]}
+    file.write_text("\n".join([*lines[2:], json.dumps(new)]), encoding="utf-8")
+    assert calibrated(home, *options)["questions"] == 9
+    with CaseStore(
+        demonstration_schema(default_encoder()),
+        next((home / "data" / "demonstrations").glob("some-*")),
+    ) as store:
+        found = {case.problem["question"]: case.quality for case in store.all()}
+    assert len(found) == 9
+    assert found["How far is Ulm?"] is not None
+
+
+def test_people_are_told_the_cost_before_and_the_call_to_write_after(
+    home: Path, model: Path, cases: Path, tmp_path: Path
+) -> None:
+    scores = tmp_path / "scores.sqlite"
+    options = ("--cases", cases, "--model", model, "--scores", scores, "--lambda-d", "1", "-k", "2")
+    only = run(home, "calibrate", *options, "--estimate")
+    assert (only.returncode, only.stdout) == (0, "")
+    assert "tokens to read; about" in only.stderr
+    whole = run(home, "calibrate", *options)
+    assert whole.returncode == 0
+    assert "Use λ_d = 1 and λ_b = " in whole.stdout
+    assert "MarginalSelector(lambda_d=1, lambda_b=" in whole.stdout
+    assert "All of it was scored before." in run(home, "calibrate", *options).stderr
+
+
+def test_questions_of_a_file_are_asked_instead_of_the_cases(
+    home: Path, model: Path, cases: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "asked.jsonl"
+    lines = [
+        {"question": f"How many inns has {town}?", "right": ["Some.", "A few."], "wrong": ["-1"]}
+        for town in TOWNS[:4]
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    told = calibrated(home, "--cases", cases, "--model", model, "--questions", file)
+    assert told["questions"] == 4
+
+
+def test_a_store_of_ones_own_is_swept_by_its_own_names(
+    home: Path, model: Path, tmp_path: Path
+) -> None:
+    code = tmp_path / "mine.py"
+    code.write_text(
+        "from casewright.stores import Case, CaseSchema, CaseStore, default_encoder, text_facet\n"
+        "def inns():\n"
+        "    facet = text_facet('ask', default_encoder(), inter=False)\n"
+        "    store = CaseStore(CaseSchema('inns', (facet,)), ':memory:')\n"
+        "    store.add([Case({'ask': f'How many in town {n}?'}, f'There are {n}.',\n"
+        "                    metadata={'town': n}) for n in range(6)])\n"
+        "    return store\n",
+        encoding="utf-8",
+    )
+    told = calibrated(home, "--store", f"{code}:inns", "--model", model, "--group", "town")
+    assert told["questions"] == 6
+    # Its quality is none that could be measured: it is left out.
+    assert {row["lambda_b"] for row in told["rows"]} == {1.0}
+
+
+def test_plan_cases_of_a_domain_are_swept_with_the_model_that_ships(own_home: Path) -> None:
+    told = calibrated(own_home, "--domain", "shopping", "--model", "mistral", "--limit", "3")
+    assert told["model"] == "mistral"
+    assert told["questions"] == 3
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_run_goes_on_and_scores_nothing_twice(
+    home: Path, model: Path, tmp_path: Path
+) -> None:
+    file, scores = towns(tmp_path / "many.jsonl", 40), tmp_path / "scores.sqlite"
+    arguments = ["calibrate", "--cases", file, "--model", model, "--scores", scores, "--json"]
+    arguments += ["--lambda-d", "0,1", "--lambda-b", "0.9,1"]
+    whole = [*command(), *map(str, arguments)]
+    kept: dict[str, int] = {}
+    draw = random.Random(1)
+    for _ in range(2):
+        process = subprocess.Popen(
+            whole, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        wanted = len(kept) + draw.randint(10, 60)
+        while process.poll() is None and len(rows(scores)) < wanted:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        found = rows(scores)
+        # What is scored again is written again, with another number.
+        assert found.items() >= kept.items()
+        assert len(found) > len(kept)
+        kept = found
+    resumed = result(run(home, *map(str, arguments)))
+    assert rows(scores).items() >= kept.items()
+    alone = [str(tmp_path / "other.sqlite") if a == scores else str(a) for a in arguments]
+    fresh = result(run(home, *alone))
+    # By then the store holds the quality of its cases, which is not scored again either.
+    assert len(rows(tmp_path / "other.sqlite")) + 40 == len(rows(scores))
+    # Other prompts were read together, which changes the last digits.
+    assert resumed["choice"]["lambda_d"] == fresh["choice"]["lambda_d"]
+    for one, other in zip(resumed["rows"], fresh["rows"], strict=True):
+        assert one["benefit"] == pytest.approx(other["benefit"], abs=1e-4)
+
+
+def rows(file: Path) -> dict[str, int]:
+    """Return the scores that are kept, each with the number of its writing."""
+    if not file.is_file():
+        return {}
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10) as database:
+        try:
+            return dict(database.execute("SELECT key, rowid FROM likelihoods"))
+        except sqlite3.OperationalError:
+            # The table is not there yet.
+            return {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "one of --cases FILE, --domain NAME and --store"),
+        (["--cases", "towns.jsonl", "--domain", "shopping"], "one of --cases"),
+        (["--cases", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--cases", "broken.jsonl"], "line 2: no JSON object"),
+        (["--cases", "other.jsonl"], "line 1: answer: Field required"),
+        (["--cases", "empty.jsonl"], "is empty"),
+        (["--cases", "one.jsonl"], "at least two"),
+        (["--cases", "towns.jsonl", "--group", "x"], "go with --store"),
+        (["--cases", "towns.jsonl", "--lambda-d", "a,b"], "no list of numbers"),
+        (["--cases", "towns.jsonl", "--lambda-d", "0,2"], "from 0 to 1"),
+        (["--cases", "towns.jsonl", "--measure", "joy"], "no measure 'joy'"),
+        (["--cases", "towns.jsonl", "--scores", "."], "cannot be read or written"),
+        (["--cases", "towns.jsonl", "--questions", "towns.jsonl"], "right: Field required"),
+        (["--store", "nowhere.py:x"], "there is no such file"),
+        (["--store", "mine.py:nothing"], "is NoneType"),
+        (["--store", "bad.py:x"], "ZeroDivisionError"),
+        (["--domain", "nowhere"], "nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_calibrated_is_one_line(
+    home: Path, model: Path, cases: Path, arguments: list[str], word: str
+) -> None:
+    for name, text in (
+        ("broken.jsonl", '{"question": "a", "answer": "b"}\n{"question'),
+        ("other.jsonl", '{"question": "a"}'),
+        ("empty.jsonl", "\n"),
+        ("one.jsonl", '{"question": "a", "answer": "b"}'),
+        ("mine.py", "x = 1"),
+        ("bad.py", "x = 1 / 0"),
+    ):
+        (home / name).write_text(text, encoding="utf-8")
+    done = run(home, "calibrate", "--model", model, *arguments)
+    assert word in one_line_error(done)
+
+
+def test_a_model_that_is_not_there_is_one_line(home: Path, cases: Path) -> None:
+    done = run(home, "calibrate", "--cases", cases, "--model", "./nowhere")
+    assert "no folder './nowhere'" in one_line_error(done)
