@@ -18,7 +18,6 @@ def draw_calibration(axes: Any, found: Calibration) -> None:
     for lambda_b in sorted({row.lambda_b for row in found.rows}):
         rows = [r for r in found.rows if r.lambda_b == lambda_b and r.cosine is not None]
         _draw_line(axes, rows, f"λ_b = {lambda_b:g}")
-    axes.axhline(0, color="grey", linewidth=0.8)
     axes.axhline(found.held_out["random"][0], color="grey", linestyle=":", label="random cases")
     axes.set_xlabel("mean cosine of the pairs shown (left: more diverse)")
     axes.set_ylabel(f"{found.measure}, mean of {found.questions} questions")
