@@ -1,0 +1,1 @@
+"""Math-24: four numbers on a card become 24."""

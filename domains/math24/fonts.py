@@ -1,0 +1,71 @@
+"""Fonts for cards: those a reader learns from, and others that it is tested on.
+
+All of them come with matplotlib. They are split by design, weights and slants of one family on
+the same side, so that a font of the test is no bold or oblique twin of a font that was learned:
+
+* learned: DejaVu Sans, DejaVu Sans Mono, STIX General (a Times) and Computer Modern Roman with its
+  bold and its italic; Pillow's own default font is learned as well,
+* unseen: DejaVu Serif, Computer Modern Sans and Computer Modern Typewriter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from casewright.errors import DependencyError
+
+_TRAINING = (
+    "DejaVuSans",
+    "DejaVuSans-Bold",
+    "DejaVuSans-Oblique",
+    "DejaVuSans-BoldOblique",
+    "DejaVuSansMono",
+    "DejaVuSansMono-Bold",
+    "DejaVuSansMono-Oblique",
+    "DejaVuSansMono-BoldOblique",
+    "STIXGeneral",
+    "STIXGeneralItalic",
+    "STIXGeneralBol",
+    "STIXGeneralBolIta",
+    "cmr10",
+    "cmb10",
+    "cmti10",
+)
+_UNSEEN = (
+    "DejaVuSerif",
+    "DejaVuSerif-Bold",
+    "DejaVuSerif-Italic",
+    "DejaVuSerif-BoldItalic",
+    "cmss10",
+    "cmtt10",
+)
+
+
+def training_fonts() -> list[Path]:
+    """Return the 15 font files that a reader of cards learns from.
+
+    Raises:
+        DependencyError: matplotlib, which brings them, is not installed.
+    """
+    return _files(_TRAINING)
+
+
+def unseen_fonts() -> list[Path]:
+    """Return the 6 font files that no reader of cards has learned from.
+
+    Raises:
+        DependencyError: matplotlib, which brings them, is not installed.
+    """
+    return _files(_UNSEEN)
+
+
+def _files(names: Sequence[str]) -> list[Path]:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise DependencyError(
+            "The fonts of the cards come with matplotlib. Run: pip install 'casewright[plot]'"
+        ) from error
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    return [folder / f"{name}.ttf" for name in names]

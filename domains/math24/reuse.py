@@ -1,0 +1,39 @@
+"""Reuse: a case's plan carried over to other numbers (MCBR-RAG's Reuse, without a model).
+
+A case says which pair made which factor. The pair at the same places is tried first, then the
+other pairs, as the paper's hint to a language model has it. Nothing is searched but the factor that
+the case had: this is no solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from casewright.domains.math24.decomposition import PAIRS, Class, pair_expressions
+from casewright.domains.math24.puzzle import GOAL, Problem
+
+
+def attempts(problem: Problem, plans: Iterable[Class]) -> Iterator[str]:
+    """Yield an expression for each plan, in their order, whether it is right or not.
+
+    Args:
+        problem: The numbers to make 24 of.
+        plans: Larger factors with the places of their pairs, as cases have them.
+    """
+    for larger, *places in plans:
+        yield _attempt(problem, larger, (places[0], places[1]))
+
+
+def _attempt(problem: Problem, larger: int, pair: tuple[int, int]) -> str:
+    smaller = GOAL // larger
+    for tried in (pair, *(other for other in PAIRS if other != pair)):
+        rest = tuple(place for place in range(4) if place not in tried)
+        made = pair_expressions(problem, tried, larger)
+        other = pair_expressions(problem, rest, smaller)
+        if made and other:
+            return f"({made[0]}) * ({other[0]})"
+    # As far as the plan leads: the check says what is wrong with it.
+    first, second = (problem[place] for place in pair)
+    left = [problem[place] for place in range(4) if place not in pair]
+    made = pair_expressions(problem, pair, larger) or [f"{first} * {second}"]
+    return f"({made[0]}) * ({left[1]} - {left[0]})"
