@@ -7,10 +7,10 @@ SET_UP = echo "Installing into $(VENV): some minutes, 2 GB …" >&2; \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types format bench package clean
+.PHONY: help install demo test test-all lint types format bench package clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 install: $(VENV)/.base ## Install casewright into .venv, with what it needs to ingest and to answer
 
@@ -34,7 +34,10 @@ demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first
 	  $(BIN)/casewright ask "$$question" || exit 1; \
 	done
 
-test: $(VENV)/.test lint types ## Lint, check types and run the tests
+test: $(VENV)/.test lint types ## Lint, check types and run the tests but for the slow ones
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
+
+test-all: $(VENV)/.test lint types ## The same with the slow ones, which test once more
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.test ## Check style and formatting

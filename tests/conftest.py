@@ -40,6 +40,33 @@ SHARING = {
 }
 
 
+#: What the default run leaves out and ``make test-all`` runs: tests of seconds that show once more,
+#: on another engine or in other words, what a quicker one shows. File, then how the name goes on.
+SLOW = {
+    "stores/test_locked": ("[local",),
+    "stores/test_killed.py": ("[local",),
+    "stores/test_killed_retain": ("[local",),
+    "stores/test_ingest_killed": ("[local",),
+    "graph/test_crash": ("again_and_again", "dies_at_the_first_call[async"),
+    "finetune/test_training_resumed": ("damaged_checkpoint", "two_processes", "[damaged"),
+    "finetune/test_training_shared_heads": ("[whole",),
+    "finetune/test_tevo_shopping": ("same_seed_gives",),
+    "planner/test_model_planner_plans": ("test_2000_plans",),
+    "planner/test_case_planner_shopping": ("reaches_for_an_identifier",),
+    "bench/test_bench_planner": ("test_the_curve",),
+    "serve/test_calibrate_command": ("killed_run", "plan_cases_of_a_domain"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow ones."""
+    for item in items:
+        file = item.nodeid.partition("::")[0].removeprefix("tests/")
+        parts = [part for start, names in SLOW.items() if file.startswith(start) for part in names]
+        if any(part in item.name for part in parts):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the encoder before any test, and any process of tests: it is done once, and told.
 

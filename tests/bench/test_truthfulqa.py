@@ -52,8 +52,13 @@ def study(data: Path, model: Path, work: Path, *more: str | Path) -> dict[str, A
 
 
 @pytest.fixture(scope="module")
-def told(data: Path, model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return study(data, model, tmp_path_factory.mktemp("work"))
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def told(data: Path, model: Path, work: Path) -> dict[str, Any]:
+    return study(data, model, work)
 
 
 def row(told: dict[str, Any], name: str) -> dict[str, Any]:
@@ -112,13 +117,12 @@ def test_rankings_are_told_and_that_the_model_is_not_the_papers(told: dict[str, 
 
 
 def test_a_second_run_scores_nothing_and_says_the_same(
-    data: Path, model: Path, tmp_path: Path, told: dict[str, Any]
+    data: Path, model: Path, work: Path, told: dict[str, Any]
 ) -> None:
-    first = study(data, model, tmp_path)
-    again = study(data, model, tmp_path)
-    assert first["figures"]["study_answers_scored_in_this_run"] > 0
+    again = study(data, model, work)
+    assert told["figures"]["study_answers_scored_in_this_run"] > 0
     assert again["figures"]["study_answers_scored_in_this_run"] == 0
-    assert again["rows"] == first["rows"] == told["rows"]
+    assert again["rows"] == told["rows"]
 
 
 def test_a_primer_and_published_figures_stand_beside(
