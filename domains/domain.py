@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from casewright.domains.image_answer import ImageAnswer
 from casewright.planner import AnnotatedQuery
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import Strategy
@@ -71,6 +72,9 @@ class Domain:
         looping: Returns the open domain with a toolbox whose steps search by relevance feedback;
             ``None`` where a single search does as well.
         quotes_code: Its evidence is code, quoted line by line and in full.
+        answer_image: Answers about an image: given the open domain, its file, a chat model if
+            one is to answer, its name, and whether what is proved is retained; ``None`` where the
+            domain reads none.
         tool_pools: File of other names and descriptions for its tools, that training prompts draw
             from; ``None`` where there is none.
     """
@@ -89,3 +93,4 @@ class Domain:
     looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
     quotes_code: bool = False
     tool_pools: Path | None = None
+    answer_image: Callable[..., ImageAnswer] | None = None

@@ -12,6 +12,7 @@ _MODULES = {
     "code": "casewright.domains.code.domain",
     "documents": "casewright.domains.documents.domain",
     "legal": "casewright.domains.legal.domain",
+    "math24": "casewright.domains.math24.domain",
     "shopping": "casewright.domains.shopping.domain",
 }
 

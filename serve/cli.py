@@ -65,12 +65,25 @@ def casewright(
 
 @app.command()
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: Annotated[
+        str | None, typer.Argument(help="What you want to know; or give an image.")
+    ] = None,
     domain: DomainName = "shopping",
     customer: Annotated[
         str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
     ] = None,
     context: ContextText = None,
+    image: Annotated[
+        Path | None,
+        typer.Option(help="With --domain math24, a card's image to ask about.", metavar="FILE"),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="With --image, also write the answer as a page.", metavar="FILE"),
+    ] = None,
+    retain: Annotated[
+        bool, typer.Option("--retain", help="With --image, keep an answer that is proved.")
+    ] = False,
     store: Annotated[
         str | None,
         typer.Option(help="What ingest --into was given: a folder or a URL.", metavar="LOCATION"),
@@ -100,6 +113,15 @@ def ask(
         scope_of,
     )
 
+    if image is not None and question is None:
+        from casewright.serve.image_answer import ask_image
+
+        ask_image(find_domain(domain), image, generator, html, retain=retain, as_json=as_json)
+        return
+    if image is not None or question is None or html is not None or retain:
+        raise InputError(
+            "Give a question, or --image FILE without one; --html and --retain go with --image."
+        )
     check_question(question)
     check_generator(generator)
     known = read_context(context)

@@ -13,6 +13,7 @@ import typer
 from casewright.errors import InputError
 from casewright.serve.finetune_data_command import register as register_data
 from casewright.serve.finetune_eval_command import register as register_eval
+from casewright.serve.finetune_math24_command import register as register_math24
 from casewright.serve.finetune_pools_command import register as register_pools
 from casewright.serve.finetune_query_commands import register as register_queries
 from casewright.serve.finetune_ship_command import register as register_ship
@@ -33,6 +34,7 @@ for register in (
     register_queries,
     register_pools,
     register_ship,
+    register_math24,
 ):
     register(finetune)
 

@@ -28,7 +28,7 @@ EXPOSURE = 0.5
 
 
 def train_card_reader(
-    target: Path, *, seed: int = 0, steps: int = 2000, progress: bool | None = None
+    target: Path, *, seed: int = 0, steps: int = 1600, progress: bool | None = None
 ) -> dict[str, float]:
     """Train a network that reads cards, and write it as an ONNX file.
 
@@ -50,7 +50,7 @@ def train_card_reader(
         DependencyError: matplotlib, which brings the fonts, is not installed.
     """
     if steps < 1:
-        raise InputError(f"{steps} steps train nothing. Give at least 1; 2000 make a good reader.")
+        raise InputError(f"{steps} steps train nothing. Give at least 1; 1600 make a good reader.")
     if target.is_dir():
         raise InputError(f"{target} is a folder. Give the name of a file, such as cards.onnx.")
     network = _trained(seed, steps, progress)

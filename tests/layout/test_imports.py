@@ -77,6 +77,7 @@ def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
         "finetune_commands.py",
         "finetune_data_command.py",
         "finetune_eval_command.py",
+        "finetune_math24_command.py",
         "finetune_pools_command.py",
         "finetune_query_commands.py",
         "finetune_ship_command.py",

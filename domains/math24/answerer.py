@@ -1,0 +1,119 @@
+"""From a card's image to a checked answer: read, retrieve, reuse or ask, revise, retain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from casewright.domains.math24.answer import Check, check, final_answer
+from casewright.domains.math24.card_reader import CardReader, CardReading
+from casewright.domains.math24.cases import media_type, plans_of, solved_case
+from casewright.domains.math24.decomposition import Class, decompositions
+from casewright.domains.math24.prompts import ROLE, prompt, second
+from casewright.domains.math24.puzzle import Problem, problem_of
+from casewright.domains.math24.reuse import attempts
+from casewright.stores import Binary, CaseStore, Hit, Retained
+
+#: Cases that are looked at; the nearest one's plans are tried first.
+NEAREST = 3
+#: First attempt, and one that is told what was wrong with it.
+ATTEMPTS = 2
+
+#: Says something to messages of a role and a text, in turns.
+Chat = Callable[[Sequence[tuple[str, str]]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class CardAnswer:
+    """What became of a card.
+
+    Attributes:
+        reading: What was read.
+        problem: The numbers, ascending.
+        hits: The nearest cases.
+        answered_by: ``reuse``, or the chat model's name.
+        checks: Each attempt, checked; the last one counts.
+        retained: What became of it as a case; ``None`` where it was not to be kept, is not right,
+            or is no product of two pairs.
+    """
+
+    reading: CardReading
+    problem: Problem
+    hits: Sequence[Hit]
+    answered_by: str
+    checks: Sequence[Check]
+    retained: Retained | None = None
+
+    @property
+    def right(self) -> bool:
+        """Whether the answer is proved."""
+        return self.checks[-1].right
+
+
+class CardAnswerer:
+    """Answers cards by the cases of a store.
+
+    Args:
+        store: Of ``puzzle_schema``.
+        reader: Reads cards.
+        chat: A chat model; without one the plans of the nearest cases are carried over.
+        name: The chat model's name.
+    """
+
+    def __init__(
+        self,
+        store: CaseStore,
+        reader: CardReader,
+        chat: Chat | None = None,
+        name: str = "reuse",
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._chat = chat
+        self._name = name
+
+    def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
+        """Answer one card.
+
+        Args:
+            image: The image file, or its bytes.
+            retain: Whether an answer that is proved becomes a case.
+
+        Raises:
+            InputError: It is no image, a damaged one, or shows no card; nothing is retained then.
+        """
+        reading = self._reader.read(image)
+        data = image.read_bytes() if isinstance(image, Path) else image
+        problem = problem_of(reading.numbers)
+        hits = self._store.search({"card": Binary(media_type(data), data)}, NEAREST)
+        plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
+        tried = self._asked(problem, plans) if self._chat else self._reused(problem, plans)
+        checks = []
+        for expression in islice(tried, ATTEMPTS):
+            checks.append(check(expression, problem))
+            if checks[-1].right:
+                break
+        checks = checks or [Check("", False, "No case was found to carry a plan over from.")]
+        found = CardAnswer(reading, problem, hits, self._name, checks)
+        if not (retain and found.right):
+            return found
+        # A case is a plan to carry over: an answer of another form has none to keep.
+        proof = [d for d in decompositions(problem) if d.expression == checks[-1].expression]
+        if not proof:
+            return found
+        return replace(found, retained=self._store.retain(solved_case(data, problem, proof)))
+
+    def _reused(self, problem: Problem, plans: Sequence[Class]) -> Iterator[str]:
+        return attempts(problem, plans)
+
+    def _asked(self, problem: Problem, plans: Sequence[Class]) -> Iterator[str]:
+        assert self._chat is not None
+        asked = prompt(problem, "top" if plans else "none", plans)
+        messages = [("system", ROLE), ("user", asked)]
+        while True:
+            said = self._chat(messages)
+            expression = final_answer(said)
+            yield expression
+            messages += [("assistant", said), ("user", second(check(expression, problem)))]

@@ -1,0 +1,121 @@
+"""Math-24's bench in the paper's protocol, on puzzles of our own."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench.math24 import represent
+from casewright.bench.math24.data import Puzzles, read_puzzles
+from casewright.bench.math24.retrieval import NAMES, table_of
+from casewright.domains.math24.decomposition import classes, decomposable_problems
+from casewright.domains.math24.latent_training import train_comparing_latent, train_paper_latent
+from casewright.errors import InputError
+from casewright.serve.cli import app
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("math24")
+    problems = decomposable_problems()[::3]
+    lines = [{"problem": p, "classes": sorted(classes(p))} for p in problems]
+    cases = "\n".join(map(json.dumps, lines))
+    (folder / "cases_466.jsonl").write_text(cases, encoding="utf-8")
+    splits = {"splits": [problems[run::8] for run in range(3)]}
+    (folder / "test_splits_10x30.json").write_text(json.dumps(splits), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(data: Path) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        short = partial(train_comparing_latent, steps=80), partial(train_paper_latent, epochs=40)
+        patch.setattr(represent, "train_comparing_latent", short[0])
+        patch.setattr(represent, "train_paper_latent", short[1])
+        options = ["bench", "math24", "--data", str(data), "--runs", "2", "--json"]
+        done = CliRunner().invoke(app, options, catch_exceptions=False)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def row(told: dict[str, Any], name: str, label: str, k: int | None = None) -> dict[str, Any]:
+    (found,) = [
+        one
+        for one in told["rows"]
+        if one["table"] == "1" and (one["cases by"], one["relevant"], one["k"]) == (name, label, k)
+    ]
+    return dict(found)
+
+
+def test_figures_are_those_worked_out_by_hand() -> None:
+    # Three cases and one test; the nearest case is another class, the others are right.
+    puzzles = Puzzles(
+        problems=[(1, 1, 1, 11)] * 6,
+        classes=[frozenset({(12, 0, 3)})] * 2 + [frozenset({(8, 0, 3)})] + [frozenset()] * 3,
+        splits=[[0]],
+    )
+    vectors = np.eye(6, dtype=np.float32)
+    vectors[0] = [1, 0.8, 0.9, 0.1, 0.1, 0.1]
+    found = table_of(puzzles, lambda *_: vectors, [0])
+    precision, recall, f1, ndcg, mrr = found["SCD"][1]
+    assert (precision, recall, mrr) == (0.5, 1.0, 0.5)
+    assert f1 == pytest.approx(2 / 3)
+    gain = 1 / np.log2(3)
+    assert ndcg == pytest.approx(gain / (1 + gain))
+    assert found["SCD"][0].tolist() == [0.0] * 5
+
+
+def test_every_way_has_a_row_for_each_label_and_k_beside_the_papers(told: dict[str, Any]) -> None:
+    for name, printed in ((represent.FEATURES, 0.454), (represent.PAPER, 0.642)):
+        mean = row(told, name, "SCD")
+        assert mean["paper precision"] == printed
+        rows = [row(told, name, "SCD", k) for k in range(1, 6)]
+        for figure in NAMES:
+            assert mean[figure] == pytest.approx(np.mean([one[figure] for one in rows]))
+    assert row(told, represent.SOLVER, "SCD")["precision"] > 0.8
+    learned = row(told, represent.COMPARING, "SCD")["precision"]
+    assert learned > row(told, represent.SHUFFLED, "SCD")["precision"] + 0.1
+    assert learned > row(told, represent.RANDOM, "SCD")["precision"] + 0.1
+
+
+def test_reuse_is_told_for_each_query_with_and_without_a_second_attempt(
+    told: dict[str, Any],
+) -> None:
+    rows = [one for one in told["rows"] if one.get("answered by") == "reuse, no model"]
+    shares = {(one["context"], one["attempts"]): one["accuracy"] for one in rows}
+    assert set(shares) == {(k, n) for k in ("none", "general", "top") for n in (1, 2)}
+    assert shares["none", 1] == 0
+    assert shares["top", 2] >= shares["top", 1] > shares["general", 1]
+    top = next(one for one in rows if one["context"] == "top")
+    assert top["faithfulness"] > top["negative rejection"]
+    figures = told["figures"]
+    assert figures["revise_gain"] == pytest.approx(shares["top", 2] - shares["top", 1])
+
+
+def test_no_test_puzzle_takes_part_in_its_runs_training(data: Path) -> None:
+    puzzles = read_puzzles(data)
+    for run, split in enumerate(puzzles.splits):
+        assert not set(puzzles.training(run)) & set(split)
+    seen: list[list[int]] = []
+    table_of(
+        puzzles,
+        lambda places, labels, run: (
+            seen.append(list(places)),
+            np.ones((len(puzzles.problems), 2), dtype=np.float32),
+        )[1],
+        [0, 1],
+    )
+    assert [set(one) & set(puzzles.splits[n]) for n, one in enumerate(seen)] == [set(), set()]
+
+
+def test_a_folder_without_the_puzzles_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cases_466.jsonl").write_text('{"problem": [1, 2]}', encoding="utf-8")
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="does not hold the puzzles"):
+            read_puzzles(folder)
