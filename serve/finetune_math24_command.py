@@ -22,7 +22,7 @@ def finetune_math24(
     ],
     steps: Annotated[
         int, typer.Option(min=1, help="Training steps of the card reader, 64 images each.")
-    ] = 2000,
+    ] = 1600,
     seed: Annotated[int, typer.Option(min=0, help="Of both trainings.")] = 0,
     as_json: AsJson = False,
 ) -> None:

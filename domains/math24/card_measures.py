@@ -18,7 +18,7 @@ REFUSED, LEAST, MOST = 0.98, 0.2, 0.9
 
 
 def measure(
-    target: Path, *, seed: int = 0, cards: int = 2000, plain: int = 500
+    target: Path, *, seed: int = 0, cards: int = 10_000, plain: int = 2000
 ) -> dict[str, float]:
     """Measure a network on fresh images; other seeds than the training's give unseen ones.
 

@@ -19,7 +19,7 @@ TOLERANCE = 0.02
 
 
 def train_math24(
-    folder: Path, *, seed: int = 0, steps: int = 2000, progress: bool | None = None
+    folder: Path, *, seed: int = 0, steps: int = 1600, progress: bool | None = None
 ) -> dict[str, float]:
     """Train both networks, and write them with their figures.
 
