@@ -12,12 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench.math24 import represent
+from casewright.bench.math24.answerers import by_chat
 from casewright.bench.math24.data import Puzzles, read_puzzles
 from casewright.bench.math24.retrieval import NAMES, table_of
 from casewright.domains.math24.decomposition import classes, decomposable_problems
 from casewright.domains.math24.latent_training import train_comparing_latent, train_paper_latent
 from casewright.errors import InputError
+from casewright.planner import chat_model
 from casewright.serve.cli import app
+from tests.support.chat_server import chat_server, nobody_there
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +122,20 @@ def test_a_folder_without_the_puzzles_is_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(InputError, match="does not hold the puzzles"):
             read_puzzles(folder)
+
+
+def test_a_chat_model_is_asked_and_told_what_was_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    right, wrong = "Final Answer: (8 - 2) * (7 - 3) = 24", "Final Answer: 8 * 3 = 24"
+    with chat_server(wrong, wrong, right) as server:
+        answer = by_chat(chat_model("openai:tiny", base_url=server.url, api_key="none"))
+        assert not answer((2, 3, 7, 8), "none", [], 1)
+        assert answer((2, 3, 7, 8), "top", [(6, 0, 3)], 2)
+        heard = [one.body["messages"] for one in server.heard]
+    assert "hint" not in heard[0][-1]["content"]
+    assert "Make 6 of 2 and 8" in heard[1][-1]["content"]
+    assert "must use 2, 3, 7, 8" in heard[2][-1]["content"]
+    with pytest.raises(InputError, match="failed"):
+        by_chat(chat_model("openai:tiny", base_url=nobody_there(), api_key="none", max_retries=0))(
+            (2, 3, 7, 8), "none", [], 1
+        )
