@@ -11,9 +11,9 @@ from casewright.bench.math24.answerers import by_chat, reuse
 from casewright.bench.math24.answers import Answer, answered
 from casewright.bench.math24.data import Puzzles, read_puzzles
 from casewright.bench.math24.published import TABLE_1, TABLE_2
-from casewright.bench.math24.report import Math24Report
 from casewright.bench.math24.represent import COMPARING, FEATURES, PAPER, representations
 from casewright.bench.math24.retrieval import KS, NAMES, Represent, table_of
+from casewright.bench.tabled_report import TabledReport
 from casewright.domains.math24.prompts import KINDS
 from casewright.stores.progress import progress_bar
 
@@ -22,7 +22,7 @@ _PRINTED = {FEATURES: "features", PAPER: "latent", COMPARING: "latent"}
 REUSE = "reuse, no model"
 
 
-def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Math24Report:
+def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> TabledReport:
     """Retrieve and answer for the paper's splits.
 
     Args:
@@ -45,7 +45,7 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Math2
     rows = _retrieval_rows(puzzles, ways, chosen)
     trained = time.perf_counter() - started
     rows += _answer_rows(puzzles, ways[COMPARING], answerers, chosen)
-    return Math24Report(
+    return TabledReport(
         bench="math24",
         settings={"runs": len(chosen), "puzzles": len(puzzles.problems), "ks": list(KS)},
         figures={**_figures(rows), "retrieval_seconds": trained},
@@ -60,6 +60,7 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Math2
             "The paper's Table 2 is of chat models that are not here; --chat asks one.",
         ],
         draw=lambda axes: _draw(axes, rows),
+        titles={"1": "Table 1: retrieval", "2": "Table 2: answers"},
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from casewright.bench.reaper.lines import CASES, COLUMNS, RANDOM, TRAINED, Line
 from casewright.bench.reaper.trial import FIRST, STUDIES, ReaperTrial
-from casewright.bench.report import Report, save_plot
+from casewright.bench.tabled_report import TabledReport
 
 _TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
 #: What a line is of; not shown where all lines of a table have the same.
@@ -17,26 +16,14 @@ _SAME = ("questions", "class", "planner")
 
 
 @dataclass(frozen=True, slots=True)
-class ReaperReport(Report):
-    """A report whose rows are lines of several tables."""
+class ReaperReport(TabledReport):
+    """A report of the paper's tables; a column that says nothing in one of them is left out."""
 
-    def show(self, *, as_json: bool, plot: Path | None) -> None:
-        """Print the tables one by one, and draw the picture where a file is given."""
-        from casewright.serve.output import print_json, print_table
+    titles: Mapping[str, str] = field(default_factory=lambda: _TITLES)
 
-        if plot is not None:
-            save_plot(plot, self.draw)
-        if as_json:
-            print_json(self.to_json())
-            return
-        for name, title in _TITLES.items():
-            lines = [dict(row) for row in self.rows if row["table"] == name]
-            if lines:
-                columns = _columns(lines)
-                print_table(columns, [[line[c] for c in columns] for line in lines], title)
-        print_table(["figure", "value"], [[n, float(v)] for n, v in self.figures.items()])
-        for told in self.notes:
-            print(told)
+    def columns(self, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return which columns of a table's lines are shown."""
+        return _columns([cast("Line", line) for line in lines])
 
 
 def _columns(lines: Sequence[Line]) -> list[str]:

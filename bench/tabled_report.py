@@ -1,18 +1,24 @@
-"""The report of two tables."""
+"""A report whose rows are lines of several tables, told apart by their ``table``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from casewright.bench.report import Report, save_plot
 
-_TITLES = {"1": "Table 1: retrieval", "2": "Table 2: answers"}
-
 
 @dataclass(frozen=True, slots=True)
-class Math24Report(Report):
-    """A report whose rows are lines of two tables."""
+class TabledReport(Report):
+    """A report of several tables.
+
+    Attributes:
+        titles: The tables' titles by what their rows' ``table`` is, in their order.
+    """
+
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def show(self, *, as_json: bool, plot: Path | None) -> None:
         """Print the tables one by one, and draw the picture where a file is given."""
@@ -23,11 +29,15 @@ class Math24Report(Report):
         if as_json:
             print_json(self.to_json())
             return
-        for name, title in _TITLES.items():
+        for name, title in self.titles.items():
             lines = [dict(row) for row in self.rows if row["table"] == name]
             if lines:
-                columns = [column for column in lines[0] if column != "table"]
+                columns = self.columns(lines)
                 print_table(columns, [[line[c] for c in columns] for line in lines], title)
         print_table(["figure", "value"], [[n, float(v)] for n, v in self.figures.items()])
         for told in self.notes:
             print(told)
+
+    def columns(self, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return which columns of a table's lines are shown: all but its own name."""
+        return [column for column in lines[0] if column != "table"]
