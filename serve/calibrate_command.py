@@ -73,7 +73,8 @@ def calibrate(
         str | None,
         typer.Option(
             help="Shares of the similarity in the relevance to try (the rest is the quality's); "
-            "0.9,0.95,1 where quality can be measured, else 1.",
+            "0.9,0.95,1 where quality can be measured, else 1. Below 1 it is measured first, and "
+            "written to the cases.",
             metavar="LIST",
         ),
     ] = None,
