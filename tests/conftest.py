@@ -41,20 +41,33 @@ SHARING = {
 
 
 #: What the default run leaves out and ``make test-all`` runs: tests of seconds that show once more,
-#: on another engine or in other words, what a quicker one shows. File, then how the name goes on.
+#: on another engine or in other words, what a quicker one shows, and benches whose parts are tested
+#: by themselves. File, then how the name goes on.
 SLOW = {
-    "stores/test_locked": ("[local",),
+    "bench/test_bench_planner": ("test_the_curve",),
+    "bench/test_bench_stores": ("",),
+    "bench/test_chat": ("",),
+    "bench/test_training": ("",),
+    "bench/test_truthfulqa": ("second_run",),
+    "domains/test_shopping_plans": ("one_step_in_twenty",),
+    "finetune/test_tevo_shopping": ("same_seed_gives",),
+    "finetune/test_training_resumed": ("damaged_checkpoint", "two_processes", "[damaged"),
+    "finetune/test_training_run": ("goes_astray", "all_weights_can_be_trained"),
+    "finetune/test_training_shared_heads": ("[whole",),
+    "graph/test_crash": ("again_and_again", "dies_at_the_first_call[async"),
+    "graph/test_feedback_state": ("strict_checkpointer",),
+    "graph/test_schedule": ("[async",),
+    "graph/test_timeouts": ("[async",),
+    "planner/test_case_planner_shopping": ("reaches_for_an_identifier", "test_any_question"),
+    "planner/test_model_planner_plans": ("test_2000_plans",),
+    "planner/test_reader_export": ("prepared_at_once",),
+    "serve/test_calibrate_command": ("killed_run", "plan_cases_of_a_domain"),
+    "serve/test_held_folder": ("wait_for_each_other",),
+    "stores/test_ingest_failures": ("[llama_index",),
+    "stores/test_ingest_killed": ("[local",),
     "stores/test_killed.py": ("[local",),
     "stores/test_killed_retain": ("[local",),
-    "stores/test_ingest_killed": ("[local",),
-    "graph/test_crash": ("again_and_again", "dies_at_the_first_call[async"),
-    "finetune/test_training_resumed": ("damaged_checkpoint", "two_processes", "[damaged"),
-    "finetune/test_training_shared_heads": ("[whole",),
-    "finetune/test_tevo_shopping": ("same_seed_gives",),
-    "planner/test_model_planner_plans": ("test_2000_plans",),
-    "planner/test_case_planner_shopping": ("reaches_for_an_identifier",),
-    "bench/test_bench_planner": ("test_the_curve",),
-    "serve/test_calibrate_command": ("killed_run", "plan_cases_of_a_domain"),
+    "stores/test_locked": ("[local",),
 }
 
 
