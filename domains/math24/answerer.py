@@ -90,9 +90,14 @@ class CardAnswerer:
         hits = self._store.search({"card": Binary(media_type(data), data)}, NEAREST)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
         tried = self._asked(problem, plans) if self._chat else self._reused(problem, plans)
-        checks = []
+        checks: list[Check] = []
         for expression in islice(tried, ATTEMPTS):
-            checks.append(check(expression, problem))
+            told = check(expression, problem)
+            if not expression and self._chat is None:
+                told = replace(
+                    told, why=f"The {_nth(len(checks))} plan leads nowhere with these numbers."
+                )
+            checks.append(told)
             if checks[-1].right:
                 break
         checks = checks or [Check("", False, "No case was found to carry a plan over from.")]
@@ -117,3 +122,7 @@ class CardAnswerer:
             expression = final_answer(said)
             yield expression
             messages += [("assistant", said), ("user", second(check(expression, problem)))]
+
+
+def _nth(place: int) -> str:
+    return "nearest case's" if not place else "next"

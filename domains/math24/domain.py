@@ -149,7 +149,8 @@ def lines_of(found: CardAnswer) -> list[str]:
     lines += [f"Case, {hit.score:.3f} alike: {case_text(hit.case)}" for hit in found.hits]
     for number, one in enumerate(found.checks, 1):
         verdict = "right: each number once, and 24" if one.right else one.why
-        lines.append(f"Attempt {number}, by {found.answered_by}: {one.expression} = 24. {verdict}")
+        shown = f"{one.expression} = 24. " if one.expression else ""
+        lines.append(f"Attempt {number}, by {found.answered_by}: {shown}{verdict}")
     if found.retained is not None:
         lines.append(f"As a case: {found.retained.outcome}.")
     return lines

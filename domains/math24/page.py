@@ -38,10 +38,8 @@ def page_of(found: CardAnswer, image: bytes) -> str:
 
 def _attempt(one: Check) -> str:
     verdict = one.why or "Right: each number once, and 24."
-    return (
-        f'<li class="{"right" if one.right else "wrong"}">'
-        f"<code>{escape(one.expression)} = 24</code> {escape(verdict)}</li>"
-    )
+    shown = f"<code>{escape(one.expression)} = 24</code> " if one.expression else ""
+    return f'<li class="{"right" if one.right else "wrong"}">{shown}{escape(verdict)}</li>'
 
 
 def _figure(image: bytes, caption: str) -> str:
