@@ -9,6 +9,7 @@ import numpy as np
 
 from casewright.domains.math24.card_training import train_card_reader
 from casewright.domains.math24.decomposition import classes, decomposable_problems
+from casewright.domains.math24.fonts import training_fonts
 from casewright.domains.math24.latent import FILE, Latent
 from casewright.domains.math24.latent_training import train_comparing_latent
 
@@ -40,6 +41,8 @@ def train_math24(
         InputError: The folder cannot be written.
         DependencyError: matplotlib, which brings the fonts, is not installed.
     """
+    # Refused now, where there are no fonts, and not after a minute.
+    training_fonts()
     known = [classes(problem) for problem in decomposable_problems()]
     latent = train_comparing_latent(decomposable_problems(), known, seed=seed)
     latent.save(folder / FILE.name)
