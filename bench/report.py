@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -65,11 +65,15 @@ class Report:
         if as_json:
             print_json(self.to_json())
             return
-        columns = list(self.rows[0]) if self.rows else []
-        print_table(columns, [[row.get(c) for c in columns] for row in self.rows], self.bench)
+        for title, columns, rows in self.tables():
+            print_table(columns, [[row.get(c) for c in columns] for row in rows], title)
         print_table(["figure", "value"], [[n, float(v)] for n, v in self.figures.items()])
         for note in self.notes:
             print(note)
+
+    def tables(self) -> Iterator[tuple[str, Sequence[str], Sequence[Mapping[str, Any]]]]:
+        """Yield each table's title, columns and rows."""
+        yield self.bench, list(self.rows[0]) if self.rows else [], self.rows
 
 
 def save_plot(file: Path, draw: Callable[[Any], None] | None) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from casewright.bench.report import Report, save_plot
+from casewright.bench.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +19,11 @@ class TabledReport(Report):
 
     titles: Mapping[str, str] = field(default_factory=dict)
 
-    def show(self, *, as_json: bool, plot: Path | None) -> None:
-        """Print the tables one by one, and draw the picture where a file is given."""
-        from casewright.serve.output import print_json, print_table
-
-        if plot is not None:
-            save_plot(plot, self.draw)
-        if as_json:
-            print_json(self.to_json())
-            return
+    def tables(self) -> Iterator[tuple[str, Sequence[str], Sequence[Mapping[str, Any]]]]:
+        """Yield each table that has rows."""
         for name, title in self.titles.items():
-            lines = [dict(row) for row in self.rows if row["table"] == name]
-            if lines:
-                columns = self.columns(lines)
-                print_table(columns, [[line[c] for c in columns] for line in lines], title)
-        print_table(["figure", "value"], [[n, float(v)] for n, v in self.figures.items()])
-        for told in self.notes:
-            print(told)
+            if lines := [row for row in self.rows if row["table"] == name]:
+                yield title, self.columns(lines), lines
 
     def columns(self, lines: Sequence[Mapping[str, Any]]) -> list[str]:
         """Return which columns of a table's lines are shown: all but its own name."""

@@ -10,11 +10,19 @@ from casewright.tools.deadline import await_within, call_within, start_daemon
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import BaseMessage, MessageLikeRepresentation
+    from langchain_core.runnables import Runnable
 
 
-def ask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: float) -> Any:
+def ask(
+    model: Runnable[Any, Any], messages: Sequence[MessageLikeRepresentation], seconds: float
+) -> Any:
     """Return the model's message.
+
+    Args:
+        model: A chat model, also with settings bound to it.
+        messages: LangChain's messages, or pairs of a role and a text.
+        seconds: Its deadline.
 
     Raises:
         TimeoutError: It took longer than ``seconds``.

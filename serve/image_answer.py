@@ -69,22 +69,15 @@ def _chat(generator: str) -> Callable[[Sequence[tuple[str, str]]], str] | None:
     check_generator(generator)
     if generator == EXTRACTIVE:
         return None
-    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-
     from casewright.planner import chat_model
     from casewright.planner.chat_call import ask
     from casewright.planner.chat_failure import failure
 
     model = chat_model(generator)
-    kinds: dict[str, type[BaseMessage]] = {
-        "system": SystemMessage,
-        "user": HumanMessage,
-        "assistant": AIMessage,
-    }
 
     def said(messages: Sequence[tuple[str, str]]) -> str:
         try:
-            told = ask(model, [kinds[role](content=text) for role, text in messages], SECONDS)
+            told = ask(model, messages, SECONDS)
         except Exception as error:
             raise InputError(failure(model, error)) from error
         return str(told.text)

@@ -20,17 +20,17 @@ PLAN_GROUP = "key"
 
 @contextmanager
 def store_of_domain(domain: str) -> Iterator[CaseStore]:
-    """Open a domain's plan cases."""
-    from casewright.domains import find_domain
-    from casewright.serve.place import place_of
-    from casewright.stores import default_encoder
+    """Open a domain's plan cases.
 
-    found = find_domain(domain)
-    opened = found.open(place_of(found.name, None), default_encoder(), False)
-    try:
-        yield opened.plan_cases
-    finally:
-        opened.close()
+    Raises:
+        InputError: There is no such domain, or it has none.
+    """
+    from casewright.serve.own_tools import own_tools
+
+    with own_tools(domain, None, None) as own:
+        if own.stored is None:
+            raise InputError(f"The domain {domain!r} has no plan cases. Give --cases or --store.")
+        yield own.stored
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from casewright.bench.math24.published import TABLE_1, TABLE_2
 from casewright.bench.math24.represent import COMPARING, FEATURES, PAPER, representations
 from casewright.bench.math24.retrieval import KS, NAMES, Represent, table_of
 from casewright.bench.tabled_report import TabledReport
+from casewright.domains.math24.decomposition import classes
 from casewright.domains.math24.prompts import KINDS
 from casewright.stores.progress import progress_bar
 
@@ -48,7 +49,11 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Table
     return TabledReport(
         bench="math24",
         settings={"runs": len(chosen), "puzzles": len(puzzles.problems), "ks": list(KS)},
-        figures={**_figures(rows), "retrieval_seconds": trained},
+        figures={
+            **_figures(rows),
+            "retrieval_seconds": trained,
+            "puzzles_with_more_classes_by_enumeration": float(_more_classes(puzzles)),
+        },
         rows=rows,
         notes=[
             "Table 1: means over k from 1 to 5 where no k is told. SCO: a case with a common "
@@ -62,6 +67,12 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Table
         draw=lambda axes: _draw(axes, rows),
         titles={"1": "Table 1: retrieval", "2": "Table 2: answers"},
     )
+
+
+def _more_classes(puzzles: Puzzles) -> int:
+    """Return how many puzzles have classes that the paper's list of solutions lacks."""
+    pairs = zip(puzzles.problems, puzzles.classes, strict=True)
+    return sum(bool(classes(problem) - own) for problem, own in pairs)
 
 
 def _retrieval_rows(

@@ -54,8 +54,8 @@ def read_primer(file: Path) -> tuple[Demonstration, ...]:
 def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
     """Return each right answer as a case."""
     return [
-        Case({"question": one.question}, answer, metadata={"group": one.where["group"]["not"]})
-        for one in questions
+        Case({"question": one.question}, answer, metadata={"group": number})
+        for number, one in enumerate(questions)
         for answer in one.right
     ]
 
@@ -65,4 +65,4 @@ def _question(row: dict[str, Any], number: int) -> JudgedQuestion:
     labels = row["mc2_targets"]
     right = [answer for answer, label in labels.items() if label and answer != best]
     wrong = [answer for answer, label in labels.items() if not label]
-    return JudgedQuestion(row["question"], (best, *right), tuple(wrong), {"group": {"not": number}})
+    return JudgedQuestion(row["question"], (best, *right), tuple(wrong), ("group", number))

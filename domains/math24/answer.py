@@ -13,7 +13,7 @@ from casewright.domains.math24.puzzle import GOAL, Problem
 FINAL = "Final Answer:"
 #: A longer one is none.
 _LONGEST = 200
-_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
+SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
@@ -38,7 +38,7 @@ def final_answer(text: str) -> str:
     if not places:
         return ""
     line = text[places[-1].end() :].strip().split("\n", 1)[0]
-    plain = line.replace("\\\\*", "*").replace("\\*", "*").translate(_SIGNS)
+    plain = line.replace("\\*", "*").translate(SIGNS)
     left, _, right = plain.rpartition("=")
     return left.strip() if right.strip().rstrip(".") == str(GOAL) else plain.strip().rstrip(".")
 
@@ -47,11 +47,11 @@ def check(expression: str, problem: Problem) -> Check:
     """Check an expression exactly, in fractions."""
     if not expression:
         return Check("", False, f'There is no expression after "{FINAL}".')
-    plain = expression.translate(_SIGNS)
+    plain = expression.translate(SIGNS)
     try:
         if len(plain) > _LONGEST:
             raise ValueError
-        value, numbers = _read(ast.parse(plain, mode="eval").body)
+        value, numbers = read_expression(ast.parse(plain, mode="eval").body)
     except ZeroDivisionError:
         return Check(expression, False, "It divides by zero.")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -66,13 +66,18 @@ def check(expression: str, problem: Problem) -> Check:
     return Check(expression, True)
 
 
-def _read(node: ast.expr) -> tuple[Fraction, list[int]]:
-    """Return an expression's value and its numbers."""
+def read_expression(node: ast.expr) -> tuple[Fraction, list[int]]:
+    """Return an expression's value and its numbers.
+
+    Raises:
+        ValueError: It has something else than whole numbers and + - * /.
+        ZeroDivisionError: It divides by zero.
+    """
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Fraction(node.value), [node.value]
     if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
         raise ValueError
-    (left, some), (right, others) = _read(node.left), _read(node.right)
+    (left, some), (right, others) = read_expression(node.left), read_expression(node.right)
     numbers = [*some, *others]
     match _OPERATIONS[type(node.op)]:
         case "+":

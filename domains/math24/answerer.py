@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from casewright.domains.math24.answer import Check, check, final_answer
+from casewright.domains.math24.answer import Check, check
 from casewright.domains.math24.card_reader import CardReader, CardReading
 from casewright.domains.math24.cases import media_type, plans_of, solved_case
-from casewright.domains.math24.decomposition import Class, decompositions
-from casewright.domains.math24.prompts import ROLE, prompt, second
+from casewright.domains.math24.dialogue import Chat, tries
+from casewright.domains.math24.prompts import prompt
+from casewright.domains.math24.proof import product_of_pairs
 from casewright.domains.math24.puzzle import Problem, problem_of
 from casewright.domains.math24.reuse import attempts
 from casewright.stores import Binary, CaseStore, Hit, Retained
@@ -20,9 +21,6 @@ from casewright.stores import Binary, CaseStore, Hit, Retained
 NEAREST = 3
 #: First attempt, and one that is told what was wrong with it.
 ATTEMPTS = 2
-
-#: Says something to messages of a role and a text, in turns.
-Chat = Callable[[Sequence[tuple[str, str]]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,10 @@ class CardAnswerer:
         problem = problem_of(reading.numbers)
         hits = self._store.search({"card": Binary(media_type(data), data)}, NEAREST)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
-        tried = self._asked(problem, plans) if self._chat else self._reused(problem, plans)
+        if self._chat is None:
+            tried = attempts(problem, plans)
+        else:
+            tried = tries(self._chat, prompt(problem, "top" if plans else "none", plans), problem)
         checks: list[Check] = []
         for expression in islice(tried, ATTEMPTS):
             told = check(expression, problem)
@@ -105,23 +106,10 @@ class CardAnswerer:
         if not (retain and found.right):
             return found
         # A case is a plan to carry over: an answer of another form has none to keep.
-        proof = [d for d in decompositions(problem) if d.expression == checks[-1].expression]
-        if not proof:
+        proof = product_of_pairs(checks[-1].expression, problem)
+        if proof is None:
             return found
-        return replace(found, retained=self._store.retain(solved_case(data, problem, proof)))
-
-    def _reused(self, problem: Problem, plans: Sequence[Class]) -> Iterator[str]:
-        return attempts(problem, plans)
-
-    def _asked(self, problem: Problem, plans: Sequence[Class]) -> Iterator[str]:
-        assert self._chat is not None
-        asked = prompt(problem, "top" if plans else "none", plans)
-        messages = [("system", ROLE), ("user", asked)]
-        while True:
-            said = self._chat(messages)
-            expression = final_answer(said)
-            yield expression
-            messages += [("assistant", said), ("user", second(check(expression, problem)))]
+        return replace(found, retained=self._store.retain(solved_case(data, problem, [proof])))
 
 
 def _nth(place: int) -> str:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from casewright.domains.math24.card_image import INPUT_SIDE, card_input
 from casewright.domains.math24.cards import (
     COUNT,
-    GREATEST,
     CardStyle,
     draw_style,
     render_card,
@@ -28,6 +27,7 @@ from casewright.domains.math24.non_cards import (
     draw_non_card,
     strange_text,
 )
+from casewright.domains.math24.puzzle import LARGEST
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,7 +67,7 @@ def drawn_cards(
     Returns:
         Grey levels (count, 90, 90), and the numbers less one (count, 4).
     """
-    numbers = rng.integers(1, GREATEST + 1, (count, COUNT))
+    numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
     images = np.empty((count, INPUT_SIDE, INPUT_SIDE), dtype=np.uint8)
     for row in range(count):
         style = draw_style(rng, fonts) if rng.random() >= plain else None
@@ -86,7 +86,7 @@ def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
 
 def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
     """Draw the cells of one style, upright and clean, five cards of four."""
-    texts = ["", *map(str, range(1, GREATEST + 1))]
+    texts = ["", *map(str, range(1, LARGEST + 1))]
     texts += [strange_text(rng) for _ in range(STRANGE)]
     base = draw_style(rng, fonts, rotation=0)
     made: list[NDArray[np.uint8]] = []
@@ -117,17 +117,17 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """
     import torch
 
-    chosen = rng.integers(1, GREATEST + 1, (DEALT, COUNT))
+    chosen = rng.integers(1, LARGEST + 1, (DEALT, COUNT))
     for row in np.flatnonzero(rng.random(DEALT) < 0.2):
         places = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
         # Half of these cards lack numbers, the others have strange ones.
-        strange = rng.integers(GREATEST + 1, GREATEST + 1 + STRANGE, len(places))
+        strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(places))
         chosen[row, places] = strange if rng.random() < 0.5 else 0
     cells = pools.cells[rng.integers(len(pools.cells), size=(DEALT, 1)), chosen]
     half = INPUT_SIDE // 2
     dealt = cells.reshape(DEALT, 2, 2, half, half).transpose(0, 1, 3, 2, 4)
     dealt = dealt.reshape(DEALT, INPUT_SIDE, INPUT_SIDE)
-    places = np.where((chosen >= 1) & (chosen <= GREATEST), chosen - 1, NONE)
+    places = np.where((chosen >= 1) & (chosen <= LARGEST), chosen - 1, NONE)
 
     cards = rng.integers(len(pools.cards), size=DRAWN)
     others = pools.others[rng.integers(len(pools.others), size=OTHER)]

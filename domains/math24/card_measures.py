@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.domains.math24.card_reader import CardReader
-from casewright.domains.math24.cards import COUNT, GREATEST, draw_style, render_card
+from casewright.domains.math24.cards import COUNT, draw_style, render_card
 from casewright.domains.math24.fonts import training_fonts, unseen_fonts
 from casewright.domains.math24.non_cards import LEARNED, UNSEEN, Fonts, Kind, draw_non_card
+from casewright.domains.math24.puzzle import LARGEST
 
 #: Share of the learned images that are no cards that the threshold refuses, and its bounds.
 REFUSED, LEAST, MOST = 0.98, 0.2, 0.9
@@ -68,7 +69,7 @@ def _read(
     reader: CardReader, rng: np.random.Generator, fonts: Fonts | None, count: int
 ) -> tuple[float, NDArray[np.float32]]:
     """Return the share of fresh cards read right, and how sure of each; no fonts: plain ones."""
-    numbers = rng.integers(1, GREATEST + 1, (count, COUNT))
+    numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
     found = reader.probabilities(
         render_card(row.tolist(), draw_style(rng, fonts) if fonts else None) for row in numbers
     )

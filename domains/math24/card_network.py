@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from casewright.domains.math24.cards import GREATEST
+from casewright.domains.math24.puzzle import LARGEST
 
 #: Channels after each stage; cells of the last feature map's side, and of a corner's.
 CHANNELS = (16, 24, 40, 64)
@@ -37,7 +37,7 @@ class CardNetwork(nn.Module):
         self.corner = nn.Linear(fourth * CORNER * CORNER, HIDDEN)
         self.whole = nn.Linear(2 * fourth, HIDDEN)
         self.drop = nn.Dropout(0.2)
-        self.out = nn.Linear(HIDDEN, GREATEST)
+        self.out = nn.Linear(HIDDEN, LARGEST)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits (n, 4, 13) for images (n, 90, 90) of grey levels from 0 to 1."""

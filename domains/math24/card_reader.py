@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,6 +116,12 @@ class CardReader:
                 told = session.get_modelmeta().custom_metadata_map
                 self._loaded = (session, float(told.get(THRESHOLD, 0.5)))
             return self._loaded
+
+
+@cache
+def shipped_reader() -> CardReader:
+    """Return the reader that ships; its network is loaded once a process."""
+    return CardReader()
 
 
 def _reading(probabilities: NDArray[np.float32]) -> CardReading:

@@ -6,7 +6,6 @@ font, turns the card, adds noise, and so on; the same numbers and style give the
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casewright.domains.math24.puzzle import checked_numbers
 from casewright.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Width and height of a card, and of each of its four cells, in pixels.
 SIDE, CELL = 180, 90
-#: The numbers on a card, and the greatest of them.
-COUNT, GREATEST = 4, 13
+#: The numbers on a card.
+COUNT = 4
 
 Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
 
@@ -54,7 +54,7 @@ class CardStyle:
     ink: int = 0
     paper: int = 255
     lines: bool = False
-    offsets: Offsets = ((0.0, 0.0),) * COUNT  # type: ignore[assignment]
+    offsets: Offsets = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
     seed: int = 0
 
 
@@ -103,32 +103,6 @@ def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image
         InputError: These are not four whole numbers from 1 to 13, or the font cannot be read.
     """
     return render_texts([str(number) for number in checked_numbers(numbers)], style)
-
-
-def checked_numbers(numbers: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return four numbers of a card as they are.
-
-    Raises:
-        InputError: These are not four whole numbers from 1 to 13.
-    """
-    try:
-        if any(isinstance(number, (bool, np.bool_)) for number in numbers):
-            raise TypeError
-        first, second, third, fourth = (operator.index(number) for number in numbers)
-    except (TypeError, ValueError):
-        raise _no_card(numbers) from None
-    whole = (first, second, third, fourth)
-    if not all(1 <= number <= GREATEST for number in whole):
-        raise _no_card(numbers)
-    return whole
-
-
-def _no_card(numbers: object) -> InputError:
-    shown = repr(numbers)
-    return InputError(
-        f"A card has four whole numbers from 1 to 13, not {shown[:60]}"
-        f"{'…' if len(shown) > 60 else ''}. Give four, for example [4, 7, 8, 8]."
-    )
 
 
 def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.Image:

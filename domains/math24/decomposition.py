@@ -6,7 +6,7 @@ larger factor with the places of the pair that makes it, in the ascending proble
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -63,7 +63,7 @@ def decompositions(problem: Problem) -> list[Decomposition]:
         rest = tuple(place for place in range(4) if place not in pair)
         made, other = _values(problem, pair), _values(problem, rest)
         for larger in CATEGORIES:
-            places = _first_places(problem, pair)
+            places = first_places(problem, [problem[place] for place in pair])
             for made_by in made.get(Fraction(larger), ()):
                 for rest_by in other.get(Fraction(GOAL, larger), ()):
                     one = Decomposition(larger, places, made_by, rest_by)
@@ -106,9 +106,9 @@ def _values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]
     return made
 
 
-def _first_places(problem: Problem, pair: tuple[int, ...]) -> tuple[int, int]:
-    """Return the places of a pair's numbers, of equal numbers the first ones that are free."""
-    low, high = sorted(problem[place] for place in pair)
+def first_places(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
+    """Return the places of two of a problem's numbers, of equal ones the first that are free."""
+    low, high = sorted(numbers)
     first = problem.index(low)
     rest = [*problem[:first], *problem[first + 1 :]]
     return first, rest.index(high) + 1

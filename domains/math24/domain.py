@@ -12,7 +12,7 @@ from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, OpenDomain
 from casewright.domains.image_answer import ImageAnswer
 from casewright.domains.math24.answerer import CardAnswer, CardAnswerer
-from casewright.domains.math24.card_reader import WEIGHTS, CardReader
+from casewright.domains.math24.card_reader import WEIGHTS, CardReader, shipped_reader
 from casewright.domains.math24.cases import (
     card_image,
     case_text,
@@ -44,7 +44,7 @@ def open_math24(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomai
     Raises:
         InputError: The networks that ship are not there.
     """
-    reader = CardReader()
+    reader = shipped_reader()
 
     def read(image: bytes) -> Problem:
         return problem_of(reader.read(image).numbers)
@@ -121,7 +121,9 @@ def answer_image(
     Raises:
         InputError: The image cannot be read, or shows no card; nothing is retained then.
     """
-    answerer = CardAnswerer(opened.stores["math24"], CardReader(), chat, name if chat else "reuse")
+    answerer = CardAnswerer(
+        opened.stores["math24"], shipped_reader(), chat, name if chat else "reuse"
+    )
     found = answerer.answer(image, retain=retain)
     told = {
         "numbers": list(found.reading.numbers),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,14 +50,14 @@ class Latent:
 
     def save(self, file: Path) -> None:
         """Write it as one file of arrays."""
-        arrays = {
+        arrays: dict[str, Any] = {
             f"{kind}{number}": array
             for number, pair in enumerate(self.layers)
             for kind, array in zip(("weight", "bias"), pair, strict=True)
         }
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("wb") as target:
-            np.savez(target, name=self.name, last=self.last, **arrays)  # type: ignore[arg-type]
+            np.savez(target, name=np.array(self.name), last=np.array(self.last), **arrays)
 
 
 def load_latent(file: Path = FILE) -> Latent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
 
@@ -15,19 +16,39 @@ LARGEST = 13
 Problem = tuple[int, int, int, int]
 
 
+def checked_numbers(numbers: Sequence[int]) -> Problem:
+    """Return four numbers of a puzzle in their order.
+
+    Raises:
+        InputError: These are not four whole numbers from 1 to 13.
+    """
+    try:
+        if any(isinstance(number, bool) for number in numbers):
+            raise TypeError
+        first, second, third, fourth = (operator.index(number) for number in numbers)
+    except (TypeError, ValueError):
+        raise _no_card(numbers) from None
+    whole = (first, second, third, fourth)
+    if not all(1 <= number <= LARGEST for number in whole):
+        raise _no_card(numbers)
+    return whole
+
+
+def _no_card(numbers: object) -> InputError:
+    shown = repr(numbers)
+    return InputError(
+        f"Math-24 has four whole numbers from 1 to 13, not {shown[:60]}"
+        f"{'…' if len(shown) > 60 else ''}. Give four, for example [4, 7, 8, 8]."
+    )
+
+
 def problem_of(numbers: Sequence[int]) -> Problem:
     """Return four numbers as a problem, ascending.
 
     Raises:
         InputError: They are not four whole numbers from 1 to 13.
     """
-    given = list(numbers)
-    whole = [type(n) is int for n in given]
-    if len(given) != 4 or not all(whole) or not all(1 <= n <= LARGEST for n in given):
-        raise InputError(
-            f"{given!r:.80} is no Math-24 puzzle. Give four whole numbers from 1 to {LARGEST}."
-        )
-    first, second, third, fourth = sorted(int(n) for n in given)
+    first, second, third, fourth = sorted(checked_numbers(numbers))
     return first, second, third, fourth
 
 

@@ -299,8 +299,8 @@ def _cost(
 
 def _groups(questions: Sequence[JudgedQuestion]) -> list[int]:
     """Return a number a question; those that are left out together have the same."""
-    numbers: dict[str, int] = {}
-    return [numbers.setdefault(repr(dict(one.where)), len(numbers)) for one in questions]
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(one.group or one.question, len(numbers)) for one in questions]
 
 
 def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:

@@ -78,9 +78,7 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
         InputError: The file cannot be read, is empty, or has a line of another form; names it.
     """
     return [
-        JudgedQuestion(
-            line.question, tuple(line.right), tuple(line.wrong), {"group": {"not": line.of}}
-        )
+        JudgedQuestion(line.question, tuple(line.right), tuple(line.wrong), ("group", line.of))
         for line in _lines(path, _Question)
     ]
 

@@ -58,7 +58,7 @@ class ChatScorer:
     ) -> None:
         self.name = name
         self._model = model
-        self._asked: Any = model.bind(logprobs=True, top_logprobs=LISTED, max_tokens=1)
+        self._asked = model.bind(logprobs=True, top_logprobs=LISTED, max_tokens=1)
         self._seconds = seconds
         self._concurrent = concurrent
 
@@ -104,7 +104,7 @@ class ChatScorer:
     def _listed(self, asked: Asked, places: Sequence[int]) -> dict[int, float]:
         """Return the log-probability of each answer's letter, by the answer's place."""
         try:
-            said = ask(_Bound(self._asked), _messages(asked, places), self._seconds)  # type: ignore[arg-type]
+            said = ask(self._asked, _messages(asked, places), self._seconds)
         except Exception as error:
             raise ScoringError(
                 f"{failure(self._model, error)} What was scored is kept: run it again."
@@ -120,16 +120,6 @@ class ChatScorer:
             place: _of_letter(letter, told, least)
             for letter, place in zip(string.ascii_uppercase, places, strict=False)
         }
-
-
-class _Bound:
-    """A chat model with its settings bound, called as ``ask`` calls models."""
-
-    def __init__(self, asked: Any) -> None:
-        self._asked = asked
-
-    def invoke(self, messages: Any) -> Any:
-        return self._asked.invoke(messages)
 
 
 def _lists(answers: int) -> list[list[int]]:

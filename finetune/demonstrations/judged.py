@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from casewright.errors import InputError
@@ -19,26 +19,28 @@ class JudgedQuestion:
         question: The question.
         right: Right answers, the best one first; at least one.
         wrong: Wrong answers; there may be none.
-        where: What a case must have to be shown: as a rule, not to be of this question.
+        group: Metadata field, and what it is in cases of this question, which are not shown before
+            it; ``None`` where the store has none of it.
     """
 
     question: str
     right: tuple[str, ...]
     wrong: tuple[str, ...] = ()
-    where: Mapping[str, Any] = field(default_factory=dict)
+    group: tuple[str, str | int] | None = None
 
     @property
     def answers(self) -> tuple[str, ...]:
         """The right answers, then the wrong ones."""
         return self.right + self.wrong
 
+    @property
+    def where(self) -> Mapping[str, Any]:
+        """What a case must have to be shown, as ``CaseStore.search`` takes it."""
+        return {} if self.group is None else {self.group[0]: {"not": self.group[1]}}
+
     def may_see(self, case: Case) -> bool:
-        """Say whether a case may be shown, for conditions of the form that leave questions out."""
-        return all(
-            case.metadata.get(name) != value["not"]
-            for name, value in self.where.items()
-            if isinstance(value, Mapping) and "not" in value
-        )
+        """Say whether a case may be shown."""
+        return self.group is None or case.metadata.get(self.group[0]) != self.group[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class CaseReading:
             right[shown.answer] = None
             wrong.update(dict.fromkeys(_texts(case, self.wrong)))
         return [
-            JudgedQuestion(question, tuple(right), tuple(wrong), {self.group: {"not": group}})
+            JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))
             for (group, question), (right, wrong) in found.items()
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,10 +248,10 @@ def test_a_store_whose_quality_is_another_one_is_refused() -> None:
     ids=["one question", "mixed", "no wrong answers"],
 )
 def test_questions_that_tell_nothing_are_refused(
-    questions: list[JudgedQuestion], sweep: dict[str, str], word: str
+    questions: list[JudgedQuestion], sweep: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(InputError, match=word):
-        calibrate(placed_store(), CountingScorer(), questions, Sweep(**sweep))  # type: ignore[arg-type]
+        calibrate(placed_store(), CountingScorer(), questions, Sweep(**sweep))
 
 
 def test_cases_without_a_group_are_refused_with_what_to_do() -> None:
@@ -271,9 +272,9 @@ def test_cases_without_a_group_are_refused_with_what_to_do() -> None:
     ],
     ids=str,
 )
-def test_a_sweep_of_what_is_no_share_is_refused(settings: dict[str, object], word: str) -> None:
+def test_a_sweep_of_what_is_no_share_is_refused(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
-        Sweep(**settings)  # type: ignore[arg-type]
+        Sweep(**settings)
 
 
 def test_a_file_that_holds_no_scores_is_left_as_it_is(tmp_path: Path) -> None:

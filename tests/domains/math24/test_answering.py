@@ -19,6 +19,7 @@ from casewright.domains.math24.decomposition import classes, decomposable_proble
 from casewright.domains.math24.latent import load_latent, shipped_latent
 from casewright.domains.math24.latent_training import train_comparing_latent, train_paper_latent
 from casewright.domains.math24.page import page_of
+from casewright.domains.math24.proof import product_of_pairs
 from casewright.domains.math24.puzzle import Problem, problem_of
 from casewright.errors import InputError
 from casewright.stores import Case, CaseStore
@@ -71,7 +72,8 @@ def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
     ]
 
 
-def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong(store: CaseStore) -> None:
+def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong() -> None:
+    store = store_without((2, 3, 7, 8))
     heard: list[list[tuple[str, str]]] = []
     says = ["Final Answer: 8 * 3 = 24", "Final Answer: (8 - 2) * (7 - 3) = 24"]
 
@@ -84,8 +86,17 @@ def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong(store: CaseStor
     assert found.answered_by == "tiny"
     assert "A hint that may help" in heard[0][1][1]
     assert "must use 2, 3, 7, 8" in heard[1][-1][1]
-    # A product of two pairs in other words than ours is no plan that could be carried over.
-    assert found.retained is None or found.retained.outcome in ("added", "unchanged")
+    assert found.retained is not None
+    assert found.retained.outcome == "added"
+    (kept,) = store.get(found.retained.id)
+    assert kept.solution["plans"] == [[6, 0, 3]]
+
+
+def test_a_right_answer_of_another_form_has_no_plan_to_keep() -> None:
+    assert product_of_pairs("8 - (2 - 3 * 7) - 3", (2, 3, 7, 8)) is None
+    assert product_of_pairs("(7 - 3) * (8 - 2)", (2, 3, 7, 8)) is not None
+    assert product_of_pairs("(12 * 1) * 10 - 96", (1, 8, 10, 12)) is None
+    assert product_of_pairs("(10 - 8) * 12 * 1", (1, 8, 10, 12)) is None
 
 
 def test_what_is_proved_is_retained_once_and_found_from_then_on() -> None:
