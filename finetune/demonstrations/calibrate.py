@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.asked import AnswerScorer, Asked
+from casewright.finetune.demonstrations.asked import AnswerScorer
 from casewright.finetune.demonstrations.benefit import score_all, verdicts
 from casewright.finetune.demonstrations.choice import Choice, choose, held_out, interval_of
 from casewright.finetune.demonstrations.judged import CaseReading, JudgedQuestion
 from casewright.finetune.demonstrations.measures import Floats, Verdicts
+from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.demonstrations.shown import Shown, shown_at_random, shown_by
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import CaseStore, MarginalSelector
@@ -282,12 +283,12 @@ def _cost(
             for one, question in zip(row, questions, strict=True)
         )
     )
-    missing: Callable[[Sequence[Asked]], list[Asked]] | None = getattr(scorer, "missing", None)
-    wanted = missing(asked) if missing else asked
+    recorded = scorer if isinstance(scorer, RecordedScorer) else None
+    wanted = asked if recorded is None else recorded.missing(asked)
     tokens = scorer.tokens(wanted)
     seconds = None
     # Without a file, what is tried would be scored again.
-    if missing and wanted:
+    if recorded and wanted:
         # Spread over them, since prompts of different settings have different lengths.
         tried = wanted[:: max(1, len(wanted) // _TRIED)][:_TRIED]
         share = tokens / max(1, scorer.tokens(tried))
