@@ -31,10 +31,10 @@ from casewright.tools import Toolbox, ToolExample, tool_from_function
 MAKERS = ("cards.py", "cases.py", "decomposition.py", "domain.py", "solver.py")
 #: Questions with their plans; the domain has one tool.
 QUERIES = (
-    "How do I make 24 of 2, 5, 7 and 8?",
-    "Solve the Math-24 puzzle 3 3 8 9",
-    "24 out of 1 6 6 13?",
-    "I have the numbers 4, 4, 10 and 12. What makes 24?",
+    "How do I make 24 of 2, 3, 7 and 8?",
+    "Solve the Math-24 puzzle 1 8 10 12",
+    "24 out of 3 4 6 9?",
+    "I have the numbers 2, 4, 8 and 10. What makes 24?",
 )
 
 

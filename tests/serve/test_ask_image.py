@@ -93,3 +93,11 @@ def test_what_is_no_card_is_one_line(
     (home / "cut.png").write_bytes(card.read_bytes()[:800])
     Image.new("L", (180, 180), 255).save(home / "blank.png")
     assert word in one_line_error(run(home, "ask", *arguments))
+
+
+def test_the_questions_to_try_are_answered_rightly(home: Path) -> None:
+    listed = result(run(home, "domains", "--json"))
+    (own,) = [one for one in listed if one["name"] == "math24"]
+    for question in own["questions"]:
+        told = result(run(home, "ask", "--domain", "math24", question, "--json"))
+        assert "right: each number once, and 24" in told["text"]
