@@ -1,0 +1,1 @@
+"""Backgammon: a board's picture, cases of analysed decisions, a checked analysis."""

@@ -1,0 +1,170 @@
+"""A backgammon position, from the side of the player on roll, and GNU Backgammon's name of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+
+from casewright.errors import InputError
+
+#: Points of the board; the place after them is the bar.
+POINTS = 24
+BAR = POINTS
+PLACES = POINTS + 1
+#: Checkers of a player.
+CHECKERS = 15
+#: Points of a home board.
+HOME = 6
+#: Characters of a position id.
+_ID = 14
+
+Side = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the checkers stand.
+
+    Attributes:
+        own: The checkers of the player on roll: 24 points, his own 1 point first, then his bar.
+        other: The other player's, as that player counts the points, then the other's bar.
+    """
+
+    own: Side
+    other: Side
+
+    @property
+    def flipped(self) -> Position:
+        """The same, from the other player's side."""
+        return Position(self.other, self.own)
+
+    @property
+    def pips(self) -> tuple[int, int]:
+        """Points that the player on roll and the other have to go; 25 from the bar."""
+        return pips(self.own), pips(self.other)
+
+    @property
+    def off(self) -> tuple[int, int]:
+        """Checkers that each has borne off."""
+        return CHECKERS - sum(self.own), CHECKERS - sum(self.other)
+
+    @property
+    def in_contact(self) -> bool:
+        """Whether a checker of one can still meet one of the other."""
+        return last(self.own) + last(self.other) > POINTS
+
+    @property
+    def id(self) -> str:
+        """GNU Backgammon's position id: 14 characters."""
+        bits = "".join(f"{'1' * count}0" for count in (*self.other, *self.own))
+        # The first bit is the lowest of the first byte.
+        number = int(bits[::-1], 2)
+        return base64.b64encode(number.to_bytes(10, "little")).decode("ascii")[:_ID]
+
+
+def pips(side: Side) -> int:
+    """Return how many points a side has to go."""
+    return sum(place * count for place, count in enumerate(side, 1))
+
+
+def last(side: Side) -> int:
+    """Return the place of the checker that is furthest from home: 25 is the bar, 0 none."""
+    return max((place for place, count in enumerate(side, 1) if count), default=0)
+
+
+def position_of_id(text: str) -> Position:
+    """Return the position that an id names.
+
+    Raises:
+        InputError: It is no position id, or names no possible position.
+    """
+    try:
+        raw = base64.b64decode(f"{text}==", validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(text) != _ID or len(raw) != 10:
+        raise InputError(
+            f"{text!r:.40} is no position id. It has {_ID} characters, such as 4HPwATDgc/ABMA."
+        )
+    number = int.from_bytes(raw, "little")
+    counts: list[int] = []
+    run = 0
+    for place in range(80):
+        if number >> place & 1:
+            run += 1
+            continue
+        counts.append(run)
+        run = 0
+        if len(counts) == 2 * PLACES:
+            break
+    if len(counts) < 2 * PLACES:
+        raise InputError(f"{text!r} names no position: it has too few places.")
+    return checked(Position(tuple(counts[PLACES:]), tuple(counts[:PLACES])))
+
+
+def checked(position: Position) -> Position:
+    """Return a position that can arise in a game.
+
+    Raises:
+        InputError: It cannot; says what is wrong.
+    """
+    if why := flaw(position):
+        raise InputError(f"This is no position of backgammon: {why}")
+    return position
+
+
+def flaw(position: Position) -> str:
+    """Return why a position cannot arise in a game, as a sentence; empty where it can."""
+    for side, whose in ((position.own, "The player on roll"), (position.other, "The other player")):
+        if len(side) != PLACES or any(count < 0 for count in side):
+            return f"{whose} needs {POINTS} points and the bar, with no count below 0."
+        if sum(side) > CHECKERS:
+            return f"{whose} has {sum(side)} checkers, and may have {CHECKERS} at most."
+        if not any(side):
+            return f"{whose} has no checker left: the game is over."
+    for point in range(POINTS):
+        if position.own[point] and position.other[POINTS - 1 - point]:
+            return f"Both players have checkers on point {point + 1}."
+    if all(_closed(side) and other[BAR] for side, other in _both(position)):
+        return "Both players are on the bar against a closed board."
+    return ""
+
+
+def _both(position: Position) -> Sequence[tuple[Side, Side]]:
+    return (position.own, position.other), (position.other, position.own)
+
+
+def _closed(side: Side) -> bool:
+    return all(count >= 2 for count in side[:HOME])
+
+
+def side_of(places: Sequence[tuple[int, int]]) -> Side:
+    """Return a side from pairs of a place (1 to 24, 25 for the bar) and a count."""
+    held = dict(places)
+    return tuple(held.get(place, 0) for place in range(1, PLACES + 1))
+
+
+#: Where a game begins.
+START = Position(*repeat(side_of([(6, 5), (8, 3), (13, 5), (24, 2)]), 2))
+
+
+def in_words(position: Position) -> str:
+    """Return a position as text: who stands where, the pips, what is borne off."""
+    lines = []
+    for name, side, off, to_go in zip(
+        ("Player on roll", "Opponent"),
+        (position.own, position.other),
+        position.off,
+        position.pips,
+        strict=True,
+    ):
+        stands = [
+            f"{count} on {place}" for place, count in reversed([*enumerate(side[:BAR], 1)]) if count
+        ]
+        bar = [f"{side[BAR]} on the bar"] if side[BAR] else []
+        gone = [f"{off} borne off"] if off else []
+        lines.append(f"{name} ({to_go} pips): {', '.join(chain(bar, stands, gone))}.")
+    return "\n".join(lines)
