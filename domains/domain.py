@@ -73,8 +73,9 @@ class Domain:
             ``None`` where a single search does as well.
         quotes_code: Its evidence is code, quoted line by line and in full.
         answer_image: Answers about an image: given the open domain, its file, a chat model if
-            one is to answer, its name, and whether what is proved is retained; ``None`` where the
-            domain reads none.
+            one is to answer, its name, details, and whether what is proved is retained; ``None``
+            where the domain reads none.
+        image_details: Names of what can be told of an image beside it.
         tool_pools: File of other names and descriptions for its tools, that training prompts draw
             from; ``None`` where there is none.
     """
@@ -94,3 +95,4 @@ class Domain:
     quotes_code: bool = False
     tool_pools: Path | None = None
     answer_image: Callable[..., ImageAnswer] | None = None
+    image_details: Sequence[str] = ()

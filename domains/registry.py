@@ -9,6 +9,7 @@ from casewright.errors import InputError
 
 #: Name to the module that holds ``DOMAIN``; imported when asked for.
 _MODULES = {
+    "backgammon": "casewright.domains.backgammon.domain",
     "code": "casewright.domains.code.domain",
     "documents": "casewright.domains.documents.domain",
     "legal": "casewright.domains.legal.domain",

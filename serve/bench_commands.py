@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
+from casewright.serve.bench_backgammon_command import register as register_backgammon
 from casewright.serve.bench_math24_command import register as register_math24
 from casewright.serve.bench_truthfulqa_command import register as register_truthfulqa
 from casewright.serve.options import (
@@ -28,6 +29,7 @@ from casewright.serve.options import (
 bench = typer.Typer(help="Measure, side by side in one run.")
 register_truthfulqa(bench)
 register_math24(bench)
+register_backgammon(bench)
 
 
 @bench.command("planner")

@@ -20,6 +20,7 @@ from casewright.serve.options import (
     Adapter,
     Aids,
     AsJson,
+    Checkers,
     ContextText,
     DefaultedPlannerName,
     Device,
@@ -30,6 +31,10 @@ from casewright.serve.options import (
     FeedbackJudge,
     GeneratorName,
     Grammar,
+    Home,
+    Move,
+    Off,
+    Roll,
     SourceTree,
 )
 
@@ -75,8 +80,15 @@ def ask(
     context: ContextText = None,
     image: Annotated[
         Path | None,
-        typer.Option(help="With --domain math24, a card's image to ask about.", metavar="FILE"),
+        typer.Option(
+            help="With --domain math24 or backgammon, an image to ask about.", metavar="FILE"
+        ),
     ] = None,
+    roll: Roll = None,
+    move: Move = None,
+    checkers: Checkers = None,
+    home: Home = None,
+    off: Off = None,
     html: Annotated[
         Path | None,
         typer.Option(help="With --image, also write the answer as a page.", metavar="FILE"),
@@ -116,11 +128,16 @@ def ask(
     if image is not None and question is None:
         from casewright.serve.image_answer import ask_image
 
-        ask_image(find_domain(domain), image, generator, html, retain=retain, as_json=as_json)
+        details = {"roll": roll, "move": move, "checkers": checkers, "home": home, "off": off}
+        ask_image(
+            find_domain(domain), image, generator, html, details, retain=retain, as_json=as_json
+        )
         return
-    if image is not None or question is None or html is not None or retain:
+    of_image = (image, html, roll, move, checkers, home, off)
+    if question is None or retain or any(one is not None for one in of_image):
         raise InputError(
-            "Give a question, or --image FILE without one; --html and --retain go with --image."
+            "Give a question, or --image FILE without one; --html, --retain and what describes a "
+            "board go with --image."
         )
     check_question(question)
     check_generator(generator)

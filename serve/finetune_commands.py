@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
+from casewright.serve.finetune_backgammon_cases_command import (
+    register as register_backgammon_cases,
+)
+from casewright.serve.finetune_backgammon_command import register as register_backgammon
 from casewright.serve.finetune_data_command import register as register_data
 from casewright.serve.finetune_eval_command import register as register_eval
 from casewright.serve.finetune_math24_command import register as register_math24
@@ -35,6 +39,8 @@ for register in (
     register_pools,
     register_ship,
     register_math24,
+    register_backgammon,
+    register_backgammon_cases,
 ):
     register(finetune)
 

@@ -32,17 +32,10 @@ def finetune_math24(
     """
     from casewright.domains.math24.training import TOLERANCE, shipped_figures, train_math24
     from casewright.errors import InputError
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.trained import show_trained
 
     if target.exists() and not target.is_dir():
         raise InputError(f"--output {target} is a file. Give a folder.")
     shipped = shipped_figures()
     figures = train_math24(target, seed=seed, steps=steps)
-    within = all(abs(figures[name] - shipped[name]) <= TOLERANCE for name in shipped)
-    if as_json:
-        print_json({"figures": figures, "shipped": shipped, "within_tolerance": within})
-        return
-    rows = [[name, value, shipped.get(name)] for name, value in figures.items()]
-    print_table(["figure", "trained now", "as shipped"], rows, str(target))
-    verdict = "All" if within else "Not all"
-    typer.echo(f"{verdict} are within {TOLERANCE} of those that ship.")
+    show_trained(figures, shipped, TOLERANCE, target, as_json=as_json)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from casewright.domains import Domain
 from casewright.errors import InputError, StoreError
 
-#: Deadline of a chat model's answer, in seconds.
-SECONDS = 120.0
+if TYPE_CHECKING:
+    from casewright.planner.chat_text import Chat
 
 
 def ask_image(
@@ -19,6 +20,7 @@ def ask_image(
     image: Path,
     generator: str,
     page: Path | None,
+    details: Mapping[str, str | None],
     *,
     retain: bool,
     as_json: bool,
@@ -30,11 +32,13 @@ def ask_image(
         image: The image's file.
         generator: ``extractive`` for none, or a chat model as ``provider:model``.
         page: Where the answer is written as a page, if anywhere.
+        details: What is told of the image beside it, by name; ``None`` where it is not.
         retain: Whether an answer that is proved becomes a case.
         as_json: Whether JSON is printed.
 
     Raises:
-        InputError: The domain reads no images, or the image cannot be used.
+        InputError: The domain reads no images, the image cannot be used, or a detail is not this
+            domain's.
     """
     from casewright.serve.output import print_json
     from casewright.serve.place import place_of
@@ -43,12 +47,17 @@ def ask_image(
     if domain.answer_image is None:
         raise InputError(
             f"The domain {domain.name!r} reads no images. Leave --image out; it goes with "
-            "--domain math24."
+            "--domain math24 or backgammon."
+        )
+    told = {name: value for name, value in details.items() if value is not None}
+    if unknown := sorted(set(told) - set(domain.image_details)):
+        raise InputError(
+            f"The domain {domain.name!r} has no use for --{' and --'.join(unknown)}. Leave it out."
         )
     chat = _chat(generator)
     opened = domain.open(place_of(domain.name, None), default_encoder(), False)
     try:
-        found = domain.answer_image(opened, image, chat, generator, retain=retain)
+        found = domain.answer_image(opened, image, chat, generator, told, retain=retain)
     finally:
         opened.close()
     if page is not None:
@@ -63,23 +72,13 @@ def ask_image(
         typer.echo(line)
 
 
-def _chat(generator: str) -> Callable[[Sequence[tuple[str, str]]], str] | None:
+def _chat(generator: str) -> Chat | None:
     from casewright.serve.session import EXTRACTIVE, check_generator
 
     check_generator(generator)
     if generator == EXTRACTIVE:
         return None
     from casewright.planner import chat_model
-    from casewright.planner.chat_call import ask
-    from casewright.planner.chat_failure import failure
+    from casewright.planner.chat_text import chat_text
 
-    model = chat_model(generator)
-
-    def said(messages: Sequence[tuple[str, str]]) -> str:
-        try:
-            told = ask(model, messages, SECONDS)
-        except Exception as error:
-            raise InputError(failure(model, error)) from error
-        return str(told.text)
-
-    return said
+    return chat_text(chat_model(generator))

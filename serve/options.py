@@ -135,3 +135,45 @@ PlanLengths = Annotated[
     str | None,
     typer.Option("--plan-tokens", help="Only plans of so many tokens: 30-60.", metavar="N-N"),
 ]
+_BOARD = "A board's picture"
+Roll = Annotated[
+    str | None,
+    typer.Option(
+        help="With a board's image: the dice, such as 3-1.",
+        metavar="DICE",
+        rich_help_panel=_BOARD,
+    ),
+]
+Move = Annotated[
+    str | None,
+    typer.Option(
+        help='The play to be judged, such as "16/13 2/1"; without it, the best is sought.',
+        metavar="PLAY",
+        rich_help_panel=_BOARD,
+    ),
+]
+Checkers = Annotated[
+    str | None,
+    typer.Option(
+        help="Those of the player on roll, who sits below: light (as by default) or dark.",
+        metavar="WHICH",
+        rich_help_panel=_BOARD,
+    ),
+]
+Home = Annotated[
+    str | None,
+    typer.Option(
+        help="Where that player bears off: right (as by default) or left.",
+        metavar="SIDE",
+        rich_help_panel=_BOARD,
+    ),
+]
+Off = Annotated[
+    str | None,
+    typer.Option(
+        help="Checkers that the player on roll and the opponent have borne off, such as 2-0, where "
+        "the picture alone leaves it open.",
+        metavar="N-N",
+        rich_help_panel=_BOARD,
+    ),
+]

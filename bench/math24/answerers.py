@@ -13,17 +13,13 @@ from casewright.domains.math24.dialogue import tries
 from casewright.domains.math24.prompts import Kind, prompt
 from casewright.domains.math24.puzzle import Problem
 from casewright.domains.math24.reuse import attempts
-from casewright.errors import InputError
-from casewright.planner.chat_call import ask
-from casewright.planner.chat_failure import failure
+from casewright.planner.chat_text import chat_text
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 #: What is carried over where no case is asked: always the same plan, the trivial answer.
 TRIVIAL: Class = (24, 2, 3)
-#: Deadline of a chat model's answer, in seconds.
-SECONDS = 120.0
 
 
 def reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
@@ -37,11 +33,7 @@ def reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bo
 def by_chat(model: BaseChatModel) -> Answer:
     """Return an answerer that asks a chat model, and tells it what was wrong with a first try."""
 
-    def chat(messages: Sequence[tuple[str, str]]) -> str:
-        try:
-            return str(ask(model, messages, SECONDS).text)
-        except Exception as error:
-            raise InputError(failure(model, error)) from error
+    chat = chat_text(model)
 
     def answer(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
         made = tries(chat, prompt(problem, kind, plans), problem)

@@ -42,6 +42,9 @@ class Decision:
         dice: The roll.
         candidates: The best first; not all legal plays, but the one that was made is among them.
         played: Place of the play that was made.
+        value: Chances of the player on roll before the roll; ``None`` where they were not asked.
+        engine_class: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower
+            its bear-off databases; ``None`` where it was not asked.
     """
 
     game: str
@@ -49,6 +52,8 @@ class Decision:
     dice: Dice
     candidates: Sequence[Candidate]
     played: int
+    value: Chances | None = None
+    engine_class: int | None = None
 
     @property
     def best(self) -> Candidate:
@@ -85,11 +90,10 @@ def decision_of(read: dict[str, Any]) -> Decision:
     """
     try:
         first, second = read["dice"]
-        candidates = []
-        for one in read["candidates"]:
-            win, win_g, win_bg, lose_g, lose_bg = map(float, one["probs"])
-            chances = (win, win_g, win_bg, lose_g, lose_bg)
-            candidates.append(Candidate(str(one["move"]), float(one["equity"]), chances))
+        candidates = [
+            Candidate(str(one["move"]), float(one["equity"]), _chances(one["probs"]))
+            for one in read["candidates"]
+        ]
         # The engine looks deeper at some than at others, and leaves their order as it was.
         played = candidates[read["played"]]
         candidates.sort(key=lambda one: -one.equity)
@@ -99,10 +103,28 @@ def decision_of(read: dict[str, Any]) -> Decision:
             checked_dice((first, second)),
             tuple(candidates),
             candidates.index(played),
+            *value_of(read.get("value")),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"This is no analysed decision: {type(error).__name__}: {error}") from None
     return found
+
+
+def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
+    """Return what a position is worth before the roll, and the engine's class of it.
+
+    Raises:
+        KeyError, TypeError, ValueError: Something is missing, or no number.
+    """
+    if read is None:
+        return None, None
+    chances = _chances([read[name] for name in ("win", "win_g", "win_bg", "lose_g", "lose_bg")])
+    return chances, int(read["class"])
+
+
+def _chances(read: Sequence[Any]) -> Chances:
+    win, win_g, win_bg, lose_g, lose_bg = map(float, read)
+    return win, win_g, win_bg, lose_g, lose_bg
 
 
 def read_decisions(file: Path) -> list[Decision]:

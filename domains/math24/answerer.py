@@ -10,11 +10,12 @@ from pathlib import Path
 from casewright.domains.math24.answer import Check, check
 from casewright.domains.math24.card_reader import CardReader, CardReading
 from casewright.domains.math24.cases import media_type, plans_of, solved_case
-from casewright.domains.math24.dialogue import Chat, tries
+from casewright.domains.math24.dialogue import tries
 from casewright.domains.math24.prompts import prompt
 from casewright.domains.math24.proof import product_of_pairs
 from casewright.domains.math24.puzzle import Problem, problem_of
 from casewright.domains.math24.reuse import attempts
+from casewright.planner.chat_text import Chat
 from casewright.stores import Binary, CaseStore, Hit, Retained
 
 #: Cases that are looked at; the nearest one's plans are tried first.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from casewright.domains.math24.answer import check, final_answer
 from casewright.domains.math24.prompts import ROLE, second
 from casewright.domains.math24.puzzle import Problem
-
-#: Answers messages of a role (``system``, ``user``, ``assistant``) and a text, in their order.
-Chat = Callable[[Sequence[tuple[str, str]]], str]
+from casewright.planner.chat_text import Chat
 
 
 def tries(chat: Chat, query: str, problem: Problem) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from casewright.domains.math24.latent import FILE, shipped_latent
 from casewright.domains.math24.page import page_of
 from casewright.domains.math24.puzzle import Problem, problem_of
 from casewright.planner import AnnotatedQuery, plan_schema
+from casewright.planner.chat_text import Chat
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox, ToolExample, tool_from_function
@@ -104,8 +105,9 @@ def queries() -> list[AnnotatedQuery]:
 def answer_image(
     opened: OpenDomain,
     image: Path,
-    chat: Callable[[Sequence[tuple[str, str]]], str] | None,
+    chat: Chat | None,
     name: str,
+    details: Mapping[str, str],
     *,
     retain: bool,
 ) -> ImageAnswer:
@@ -116,6 +118,7 @@ def answer_image(
         image: The card's file.
         chat: A chat model, if one is to answer.
         name: Its name.
+        details: None: a card says it all.
         retain: Whether an answer that is proved becomes a case.
 
     Raises:

@@ -70,10 +70,13 @@ def test_bench_uses_of_the_command_line_only_how_it_prints_and_finds_planners() 
 
 def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
     commands = {
+        "bench_backgammon_command.py",
         "bench_commands.py",
         "bench_math24_command.py",
         "bench_truthfulqa_command.py",
         "calibrate_command.py",
+        "finetune_backgammon_cases_command.py",
+        "finetune_backgammon_command.py",
         "finetune_commands.py",
         "finetune_data_command.py",
         "finetune_eval_command.py",

@@ -1,0 +1,1 @@
+"""Measurements on backgammon: retrieval, answers, and the reading of boards off pictures."""

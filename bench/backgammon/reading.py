@@ -1,0 +1,154 @@
+"""How well positions are read off boards: of our renderer, of a second one, and of gnubg's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from casewright.bench.backgammon.gnubg_boards import APPEARANCES, gnubg_boards, gnubg_program
+from casewright.bench.backgammon.other_renderer import LOOKS, render
+from casewright.domains.backgammon.board_check import refused_by_check
+from casewright.domains.backgammon.board_image import render_board
+from casewright.domains.backgammon.board_layout import Colour, signed_counts
+from casewright.domains.backgammon.board_reader import BoardReader, shipped_reader
+from casewright.domains.backgammon.board_style import PLAIN, draw_style
+from casewright.domains.backgammon.position import Position
+from casewright.domains.math24.fonts import unseen_fonts
+from casewright.stores.progress import progress_bar
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+#: Positions that are read off each renderer's boards.
+COUNT = 500
+Drawn = Callable[[Sequence[Position]], Iterable["Image.Image"]]
+
+
+def reading_rows(
+    positions: Sequence[Position],
+    *,
+    count: int = COUNT,
+    seed: int = 7,
+    reader: BoardReader | None = None,
+    progress: bool | None = None,
+) -> list[dict[str, Any]]:
+    """Measure the reading of boards.
+
+    Args:
+        positions: Those that can be drawn.
+        count: How many of them are, by each renderer; chosen at random, without repetition.
+        seed: Of that choice and of our renderer's styles.
+        reader: What reads; ``None`` for the reader that ships.
+        progress: Show a bar on stderr; ``None`` shows it on a terminal.
+
+    Returns:
+        A row for each renderer, with ``off`` told and not told: ``renderer``,
+        ``off_known``, ``boards``; shares of all boards: ``right`` (the whole position, not
+        refused), ``refused_right``, ``refused_wrong``, ``wrong`` (and not refused); ``caught``,
+        the share of the positions read wrong that is refused, and ``caught_by_check``, the share
+        that is not legal or does not add up; ``slices``, the share of slices read right;
+        ``hopeless``, the share of positions that the check refuses however well they are read,
+        because a side that bears off was hit.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+        InputError: The reader's networks are not there.
+    """
+    rng = np.random.default_rng(seed)
+    unique = list(dict.fromkeys(positions))
+    order = rng.permutation(len(unique))[:count]
+    chosen = [unique[int(place)] for place in order]
+    rows = []
+    renderers = _renderers(seed)
+    total = len(renderers) * len(chosen)
+    with progress_bar("Reading boards", total, show=progress) as advance:
+        for name, (own, draw) in renderers.items():
+            rows += _rows(reader or shipped_reader(), name, own, draw, chosen, advance)
+    return rows
+
+
+def _renderers(seed: int) -> Mapping[str, tuple[Colour, Drawn]]:
+    made: dict[str, tuple[Colour, Drawn]] = {
+        "plain": ("light", lambda some: (render_board(one, PLAIN) for one in some)),
+        "own styles": ("light", lambda some: _styled(some, seed)),
+    }
+    made["matplotlib"] = ("light", _printed)
+    if gnubg_program():
+        for name, appearance in APPEARANCES.items():
+            made[name] = ("dark", _gnubg(appearance))
+    return made
+
+
+def _styled(positions: Sequence[Position], seed: int) -> Iterator[Image.Image]:
+    rng = np.random.default_rng(seed)
+    fonts: list[Path | None] = [*unseen_fonts()]
+    for position in positions:
+        yield render_board(position, draw_style(rng, fonts))
+
+
+def _printed(positions: Sequence[Position]) -> Iterator[Image.Image]:
+    for position, look in zip(positions, cycle(LOOKS.values()), strict=False):
+        yield render(position, look)
+
+
+def _gnubg(appearance: str) -> Drawn:
+    return lambda some: gnubg_boards(some, appearance)
+
+
+def _rows(
+    reader: BoardReader,
+    name: str,
+    own: Colour,
+    draw: Drawn,
+    positions: Sequence[Position],
+    advance: Callable[[int], None],
+) -> list[dict[str, Any]]:
+    kept = []
+    for position, image in zip(positions, draw(positions), strict=True):
+        reading = reader.look(image, own)
+        slices = _slices_right(reading.counts, position, own)
+        kept.append((position, reading, slices))
+        advance(1)
+    rows = []
+    for known in (False, True):
+        right = np.array([reading.position == position for position, reading, _ in kept])
+        whys = [
+            reader.refusal(reading, own, "right", position.off if known else None)
+            for position, reading, _ in kept
+        ]
+        refused = np.array([bool(why) for why in whys])
+        by_check = np.array(["cannot be trusted" in why for why in whys])
+        wrong = max(int((~right).sum()), 1)
+        rows.append(
+            {
+                "renderer": name,
+                "off_known": known,
+                "boards": len(kept),
+                "right": float((right & ~refused).mean()),
+                "refused_right": float((right & refused).mean()),
+                "refused_wrong": float((~right & refused).mean()),
+                "wrong": float((~right & ~refused).mean()),
+                "caught": float((~right & refused).sum() / wrong),
+                "caught_by_check": float((~right & by_check).sum() / wrong),
+                "slices": float(np.mean([one for *_, one in kept])),
+                "hopeless": float(np.mean([refused_by_check(one) for one in positions]))
+                if not known
+                else 0.0,
+            }
+        )
+    return rows
+
+
+def _slices_right(counts: Sequence[int], position: Position, own: Colour) -> float:
+    """Return the share of slices that were read right, on the bar in whichever half."""
+    shares = []
+    for below in (True, False):
+        truth = signed_counts(position, own, "right", own_bar_below=below)
+        equal = np.array(counts) == np.array(truth)
+        shares.append(equal.mean())
+    # Renderers differ in which half of the bar is whose.
+    return float(max(shares))

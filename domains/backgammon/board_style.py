@@ -1,0 +1,401 @@
+"""How a drawn board looks: a style to show, a few others by name, and ones drawn at random."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+Rgb = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardStyle:
+    """How a board looks. The defaults are the style that is shown to users.
+
+    Lengths are in slices, the width of one point, where nothing else is said.
+
+    Attributes:
+        width: Width of the board with its frame, in pixels.
+        fine: Times by which it is drawn larger and then scaled down, against jagged edges.
+        light: Colour of the lighter checkers.
+        dark: Colour of the darker ones.
+        light_rim: Colour of their edge.
+        dark_rim: Colour of their edge.
+        points: Colours of the points, by turns.
+        field: Colour behind the points.
+        frame: Colour around them.
+        bar_colour: Colour of the bar.
+        ink: Colour of numbers and texts.
+        ground: Colour around the frame.
+        size: Diameter of a checker.
+        spacing: Distance of checkers in a stack, in diameters.
+        gap: From a point's base to its first checker.
+        fit: Checkers that stand on a point before they are crowded.
+        half: Height of half the field.
+        bar: Width of the bar.
+        frames: Width of the frame: left, top, right, bottom.
+        length: Of a point, as a share of ``half``.
+        taper: Shape of a point: the power by which it narrows; 1 is a triangle.
+        blunt: Width of its tip, as a share of its base.
+        point_width: Of its base.
+        pattern: "plain", "hatched" or "outlined", of the second colour's points.
+        outline: Width of lines around points.
+        rim: Width of a checker's edge, as a share of its radius.
+        rings: Circles on a checker.
+        shade: How round a checker looks, from 0, flat, to 1.
+        shadow: How dark its shadow is, from 0 to 1.
+        opacity: Of checkers, from 0 to 1.
+        tall: What stacks of more than ``fit`` do: "number", "overlap" or "layers".
+        number_at: Where a number is: on the checker at the "top", at the "base", or "beyond".
+        number_from: Least number of checkers that is written on a stack.
+        bar_from: Where checkers on the bar begin: "middle", "edge" or "centre" of its half.
+        own_bar_below: Whether those of the player on roll stand in the lower half.
+        trays: Where borne-off checkers lie: "none", "left", "right" or "both".
+        tray: Width of a tray.
+        off: How they are shown: "edge", "number" or "none".
+        labels: Whether the points are numbered.
+        hinges: Whether the bar has hinges.
+        dice: Where dice lie: "none", "halves", "bar" or "tray".
+        cube: Where the doubling cube lies: "none", "bar", "tray" or "field".
+        texts: Number of lines of text around the board.
+        grain: How strong the grain of wood or cloth is, from 0 to 1.
+        stretch: How many times longer than high the grain is.
+        noise: Standard deviation of noise, in levels of 0 to 255.
+        blur: Radius of a blur, in pixels.
+        jpeg: Quality of a JPEG that the picture once was; 0 for none.
+        rotation: Degrees by which it is turned.
+        perspective: How far its corners are moved, as shares of its width: eight numbers.
+        margins: Of the ground around it, as shares of its width: left, top, right, bottom.
+        font: A font file; ``None`` for the font that comes with Pillow.
+        seed: Of dice, texts, grain and noise.
+    """
+
+    width: int = 720
+    fine: int = 2
+    light: Rgb = (243, 235, 219)
+    dark: Rgb = (92, 38, 32)
+    light_rim: Rgb = (174, 156, 128)
+    dark_rim: Rgb = (48, 17, 14)
+    points: tuple[Rgb, Rgb] = ((200, 169, 122), (128, 96, 66))
+    field: Rgb = (231, 217, 188)
+    frame: Rgb = (74, 54, 40)
+    bar_colour: Rgb = (92, 69, 51)
+    ink: Rgb = (238, 228, 208)
+    ground: Rgb = (255, 255, 255)
+    size: float = 0.92
+    spacing: float = 1.0
+    gap: float = 0.03
+    fit: int = 5
+    half: float = 5.1
+    bar: float = 1.05
+    frames: tuple[float, float, float, float] = (0.45, 0.5, 0.45, 0.5)
+    length: float = 0.84
+    taper: float = 1.0
+    blunt: float = 0.0
+    point_width: float = 0.98
+    pattern: str = "plain"
+    outline: float = 0.0
+    rim: float = 0.1
+    rings: int = 1
+    shade: float = 0.25
+    shadow: float = 0.35
+    opacity: float = 1.0
+    tall: str = "number"
+    number_at: str = "top"
+    number_from: int = 16
+    bar_from: str = "middle"
+    own_bar_below: bool = True
+    trays: str = "right"
+    tray: float = 1.1
+    off: str = "edge"
+    labels: bool = True
+    hinges: bool = False
+    dice: str = "none"
+    cube: str = "none"
+    texts: int = 0
+    grain: float = 0.0
+    stretch: float = 1.0
+    noise: float = 0.0
+    blur: float = 0.0
+    jpeg: int = 0
+    rotation: float = 0.0
+    perspective: tuple[float, ...] = (0.0,) * 8
+    margins: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    font: Path | None = None
+    seed: int = 0
+
+
+#: The style that is shown to users.
+PLAIN = BoardStyle()
+
+#: Some others: a printed diagram, a green cloth, a blue screen, and wood.
+STYLES: dict[str, BoardStyle] = {
+    "plain": PLAIN,
+    "print": BoardStyle(
+        light=(255, 255, 255),
+        dark=(40, 40, 40),
+        light_rim=(0, 0, 0),
+        dark_rim=(0, 0, 0),
+        points=((255, 255, 255), (190, 190, 190)),
+        field=(255, 255, 255),
+        frame=(255, 255, 255),
+        bar_colour=(255, 255, 255),
+        ink=(0, 0, 0),
+        outline=0.05,
+        shade=0.0,
+        shadow=0.0,
+        rings=0,
+        trays="none",
+        off="none",
+        bar=0.9,
+    ),
+    "cloth": BoardStyle(
+        light=(240, 240, 235),
+        dark=(170, 30, 35),
+        light_rim=(180, 180, 170),
+        dark_rim=(90, 10, 15),
+        points=((222, 206, 160), (24, 62, 44)),
+        field=(46, 104, 74),
+        frame=(70, 40, 22),
+        bar_colour=(60, 34, 18),
+        grain=0.25,
+        shade=0.6,
+        rings=0,
+        tall="overlap",
+        trays="both",
+        dice="halves",
+        cube="tray",
+    ),
+    "screen": BoardStyle(
+        light=(250, 214, 92),
+        dark=(34, 60, 140),
+        light_rim=(150, 118, 20),
+        dark_rim=(12, 24, 70),
+        points=((150, 176, 206), (84, 112, 150)),
+        field=(206, 218, 232),
+        frame=(44, 58, 78),
+        bar_colour=(44, 58, 78),
+        shade=0.0,
+        rings=0,
+        shadow=0.0,
+        tall="layers",
+        bar_from="centre",
+        trays="left",
+        texts=3,
+        margins=(0.05, 0.08, 0.05, 0.08),
+    ),
+    "wood": BoardStyle(
+        light=(226, 184, 120),
+        dark=(50, 32, 24),
+        light_rim=(150, 108, 60),
+        dark_rim=(24, 14, 10),
+        points=((206, 160, 100), (112, 60, 34)),
+        field=(160, 108, 66),
+        frame=(96, 56, 30),
+        bar_colour=(96, 56, 30),
+        grain=0.6,
+        stretch=8.0,
+        shade=0.7,
+        hinges=True,
+        labels=False,
+        trays="none",
+        off="none",
+        dice="halves",
+        rotation=0.8,
+        blur=0.6,
+        jpeg=80,
+    ),
+}
+
+
+def luminance(colour: Rgb) -> float:
+    """Return how light a colour is, from 0 to 255."""
+    return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
+
+
+def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,)) -> BoardStyle:
+    """Draw a style at random, out of very many.
+
+    Args:
+        rng: Where chance comes from.
+        fonts: The fonts to choose from; none stands for Pillow's own.
+    """
+    style = _form(rng, _colours(rng))
+    size = style.size * style.spacing
+    fit = int(rng.choice([4, 5, 5, 5, 5, 5, 5, 6, 7]))
+    half = max(fit * size + style.gap + _between(rng, -0.05, 1.6), 4.0)
+    return replace(
+        style,
+        fit=fit,
+        half=half,
+        width=int(np.exp(rng.uniform(np.log(290), np.log(820)))),
+        fine=1 if rng.random() < 0.15 else 2,
+        noise=_between(rng, 0, 9) if rng.random() < 0.25 else 0.0,
+        blur=_between(rng, 0, 0.9) if rng.random() < 0.3 else 0.0,
+        jpeg=int(rng.integers(35, 96)) if rng.random() < 0.4 else 0,
+        rotation=_between(rng, -2, 2) if rng.random() < 0.35 else 0.0,
+        perspective=tuple(rng.uniform(-0.02, 0.02, 8).tolist())
+        if rng.random() < 0.25
+        else (0.0,) * 8,
+        margins=_four(rng, 0, 0.25) if rng.random() < 0.4 else _four(rng, 0, 0.03),
+        font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def _between(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(rng.uniform(low, high))
+
+
+def _four(rng: np.random.Generator, low: float, high: float) -> tuple[float, float, float, float]:
+    left, top, right, bottom = rng.uniform(low, high, 4).tolist()
+    return left, top, right, bottom
+
+
+def _pick(rng: np.random.Generator, **weights: float) -> str:
+    shares = np.array(list(weights.values()))
+    return str(rng.choice(list(weights), p=shares / shares.sum()))
+
+
+def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
+    tall = _pick(rng, number=0.45, overlap=0.3, layers=0.25)
+    flat = rng.random() < 0.45
+    # Checkers that cover each other cannot be counted without an edge.
+    rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
+    if _alike(style):
+        rim = max(rim, 0.06)
+    frames = _four(rng, 0.05, 0.9)
+    if rng.random() < 0.4:
+        frames = (frames[0], frames[1], frames[0], frames[1])
+    elif rng.random() < 0.2:
+        frames = _four(rng, 0.6, 2.2)
+    return replace(
+        style,
+        size=_between(rng, 0.75, 1.0),
+        spacing=1.0 if rng.random() < 0.6 else _between(rng, 0.96, 1.06),
+        gap=_between(rng, 0, 0.12),
+        bar=_between(rng, 0.5, 1.6) if rng.random() < 0.8 else _between(rng, 1.6, 2.3),
+        frames=frames,
+        length=_between(rng, 0.6, 1.0),
+        taper=1.0 if rng.random() < 0.7 else _between(rng, 0.4, 1.8),
+        blunt=0.0 if rng.random() < 0.7 else _between(rng, 0.0, 0.9),
+        point_width=_between(rng, 0.75, 1.0),
+        pattern=_pick(rng, plain=0.8, hatched=0.12, outlined=0.08),
+        outline=_between(rng, 0.015, 0.08) if rng.random() < 0.35 else 0.0,
+        rim=rim,
+        rings=int(rng.integers(0, 4)) if rng.random() < 0.4 else 0,
+        shade=0.0 if flat else _between(rng, 0.1, 1.0),
+        shadow=0.0 if rng.random() < 0.5 else _between(rng, 0.1, 0.7),
+        opacity=1.0 if rng.random() < 0.78 else _between(rng, 0.5, 1.0),
+        tall=tall,
+        number_at=_pick(rng, top=0.65, base=0.2, beyond=0.15),
+        number_from=int(rng.integers(2, 6)) if rng.random() < 0.12 else 16,
+        bar_from=_pick(rng, middle=0.45, edge=0.25, centre=0.3),
+        own_bar_below=bool(rng.random() < 0.5),
+        trays=_pick(rng, none=0.4, right=0.3, left=0.1, both=0.2),
+        tray=_between(rng, 0.7, 1.8),
+        off=_pick(rng, edge=0.5, number=0.3, none=0.2),
+        labels=bool(rng.random() < 0.5),
+        hinges=bool(rng.random() < 0.15),
+        dice=_pick(rng, none=0.4, halves=0.45, bar=0.08, tray=0.07),
+        cube=_pick(rng, none=0.4, bar=0.25, tray=0.25, field=0.1),
+        texts=int(rng.integers(1, 9)) if rng.random() < 0.35 else 0,
+        grain=_between(rng, 0.1, 1) if rng.random() < 0.35 else 0.0,
+        stretch=_between(rng, 1, 12),
+    )
+
+
+def _alike(style: BoardStyle) -> bool:
+    """Tell whether checkers could be lost on what they stand on."""
+    return any(
+        max(abs(a - b) for a, b in zip(checker, ground, strict=True)) < 70
+        for checker in (style.light, style.dark)
+        for ground in (style.field, style.bar_colour, *style.points)
+    )
+
+
+def _colours(rng: np.random.Generator) -> BoardStyle:
+    printed = rng.random() < 0.25
+    light = _light(rng)
+    dark = _dark(rng, luminance(light))
+    field = _any(rng)
+    points = (_any(rng), _any(rng))
+    frame, bar = _any(rng), _any(rng)
+    if printed:
+        # Ink on paper: few greys, and lines.
+        paper, *greys = sorted(rng.choice([255, 250, 235, 220, 190, 160, 120, 80, 0], 5))[::-1]
+        field = frame = bar = _grey(paper)
+        points = (_grey(greys[0]), _grey(greys[int(rng.integers(1, 4))]))
+        if rng.random() < 0.6:
+            light, dark = _grey(rng.integers(225, 256)), _grey(rng.integers(0, 130))
+        if rng.random() < 0.4:
+            points = (_any(rng), _any(rng))
+    elif rng.random() < 0.3:
+        bar = frame
+    light_rim = _edge(rng, light, printed)
+    return BoardStyle(
+        light=light,
+        dark=dark,
+        light_rim=light_rim,
+        dark_rim=_edge(rng, dark, printed) if rng.random() < 0.7 else light_rim,
+        points=points if rng.random() < 0.5 else points[::-1],
+        field=field,
+        frame=frame,
+        bar_colour=bar if rng.random() < 0.7 else field,
+        ink=_grey(0 if luminance(frame) > 128 else 255) if rng.random() < 0.8 else _any(rng),
+        ground=_grey(255 if rng.random() < 0.5 else rng.integers(256))
+        if rng.random() < 0.6
+        else _any(rng),
+    )
+
+
+def _grey(level: int | np.integer) -> Rgb:
+    return int(level), int(level), int(level)
+
+
+def _any(rng: np.random.Generator) -> Rgb:
+    if rng.random() < 0.2:
+        return _grey(rng.integers(256))
+    if rng.random() < 0.35:
+        # Wood, leather, cloth.
+        hue, strong = rng.uniform(0.02, 0.13), rng.uniform(0.2, 0.8)
+    else:
+        hue, strong = rng.uniform(), rng.uniform(0.1, 1)
+    red, green, blue = colorsys.hsv_to_rgb(hue, strong, rng.uniform(0.12, 1))
+    return round(red * 255), round(green * 255), round(blue * 255)
+
+
+def _light(rng: np.random.Generator) -> Rgb:
+    if rng.random() < 0.5:
+        level = rng.integers(205, 256)
+        warm = rng.uniform(0, 40)
+        return int(level), int(level - warm / 3), int(level - warm)
+    while True:
+        colour = _any(rng)
+        if luminance(colour) > 75:
+            return colour
+
+
+def _dark(rng: np.random.Generator, below: float) -> Rgb:
+    if rng.random() < 0.35 and below > 90:
+        return _grey(rng.integers(0, 50))
+    while True:
+        colour = _any(rng)
+        if rng.random() < 0.3:
+            colour = (colour[0] // 2, colour[1] // 2, colour[2] // 2)
+        if luminance(colour) < below - 50:
+            return colour
+
+
+def _edge(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
+    """Return a colour for the edge of checkers of a colour, that can be told from it."""
+    if printed or rng.random() < 0.3:
+        return _grey(0 if luminance(colour) > 70 else rng.integers(110, 256))
+    toward = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255
+    by = rng.uniform(0.3, 0.8)
+    red, green, blue = (round(level + (toward - level) * by) for level in colour)
+    return red, green, blue
