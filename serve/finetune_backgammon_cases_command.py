@@ -40,8 +40,8 @@ def finetune_backgammon_cases(
     figures = {
         "decisions": len(made),
         "games": len({one.game for one in made}),
-        "best play made": round(sum(one.played == 0 for one in made) / len(made), 3),
-        "mean equity lost": round(sum(one.lost(one.played) for one in made) / len(made), 4),
+        "best play made": round(sum(one.played_or_best == 0 for one in made) / len(made), 3),
+        "mean equity lost": round(sum(one.lost(one.played_or_best) for one in made) / len(made), 4),
     }
     if as_json:
         print_json({"file": str(target), **figures})

@@ -44,6 +44,7 @@ SHARING = {
 #: on another engine or in other words, what a quicker one shows, and benches whose parts are tested
 #: by themselves. File, then how the name goes on.
 SLOW = {
+    "bench/test_backgammon": ("every_way", "without_cases", "answers_have", "boards_of"),
     "bench/test_bench_planner": ("test_the_curve",),
     "bench/test_bench_selection": ("",),
     "bench/test_bench_stores": ("",),
@@ -71,6 +72,7 @@ SLOW = {
     "stores/test_killed.py": ("[local",),
     "stores/test_killed_retain": ("[local",),
     "stores/test_locked": ("[local",),
+    "tools/test_mcp": ("kept_apart_by_a_prefix", "serves_the_next[async"),
 }
 
 

@@ -43,7 +43,7 @@ def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    folder = packaged_minilm().parent
+    folder = packaged_minilm()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder).eval()
     found: list[NDArray[np.float64]] = []

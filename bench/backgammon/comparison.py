@@ -75,7 +75,7 @@ def _rows_without_cases(
 ) -> list[dict[str, Any]]:
     rows = [
         _choice("a listed candidate at random", [_mean_lost(one) for one in queries]),
-        _choice("the play that was made", [one.lost(one.played) for one in queries]),
+        _choice("the play that was made", [one.lost(one.played_or_best) for one in queries]),
     ]
     for way in ways:
         if way.network is not None:

@@ -11,10 +11,13 @@ import numpy as np
 
 from casewright.bench.backgammon.gnubg_boards import APPEARANCES, gnubg_boards, gnubg_program
 from casewright.bench.backgammon.other_renderer import LOOKS, render
-from casewright.domains.backgammon.board_check import refused_by_check
 from casewright.domains.backgammon.board_image import render_board
 from casewright.domains.backgammon.board_layout import Colour, signed_counts
-from casewright.domains.backgammon.board_reader import BoardReader, shipped_reader
+from casewright.domains.backgammon.board_reader import (
+    BoardReader,
+    BoardReading,
+    shipped_reader,
+)
 from casewright.domains.backgammon.board_style import PLAIN, draw_style
 from casewright.domains.backgammon.position import Position
 from casewright.domains.math24.fonts import unseen_fonts
@@ -50,9 +53,7 @@ def reading_rows(
         ``off_known``, ``boards``; shares of all boards: ``right`` (the whole position, not
         refused), ``refused_right``, ``refused_wrong``, ``wrong`` (and not refused); ``caught``,
         the share of the positions read wrong that is refused, and ``caught_by_check``, the share
-        that is not legal or does not add up; ``slices``, the share of slices read right;
-        ``hopeless``, the share of positions that the check refuses however well they are read,
-        because a side that bears off was hit.
+        that is not legal or does not add up; ``slices``, the share of slices read right.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -107,40 +108,36 @@ def _rows(
     positions: Sequence[Position],
     advance: Callable[[int], None],
 ) -> list[dict[str, Any]]:
-    kept = []
+    kept: dict[bool, list[tuple[Position, BoardReading, str, float]]] = {False: [], True: []}
     for position, image in zip(positions, draw(positions), strict=True):
-        reading = reader.look(image, own)
-        slices = _slices_right(reading.counts, position, own)
-        kept.append((position, reading, slices))
+        offs = (None, position.off)
+        looks = reader.looks(image, own, "right", offs)
+        for some, off, reading in zip(kept.values(), offs, looks, strict=True):
+            why = reader.refusal(reading, own, off=off)
+            some.append((position, reading, why, _slices_right(reading.counts, position, own)))
         advance(1)
-    rows = []
-    for known in (False, True):
-        right = np.array([reading.position == position for position, reading, _ in kept])
-        whys = [
-            reader.refusal(reading, own, "right", position.off if known else None)
-            for position, reading, _ in kept
-        ]
-        refused = np.array([bool(why) for why in whys])
-        by_check = np.array(["cannot be trusted" in why for why in whys])
-        wrong = max(int((~right).sum()), 1)
-        rows.append(
-            {
-                "renderer": name,
-                "off_known": known,
-                "boards": len(kept),
-                "right": float((right & ~refused).mean()),
-                "refused_right": float((right & refused).mean()),
-                "refused_wrong": float((~right & refused).mean()),
-                "wrong": float((~right & ~refused).mean()),
-                "caught": float((~right & refused).sum() / wrong),
-                "caught_by_check": float((~right & by_check).sum() / wrong),
-                "slices": float(np.mean([one for *_, one in kept])),
-                "hopeless": float(np.mean([refused_by_check(one) for one in positions]))
-                if not known
-                else 0.0,
-            }
-        )
-    return rows
+    return [_row(name, known, some) for known, some in kept.items()]
+
+
+def _row(
+    name: str, known: bool, kept: Sequence[tuple[Position, BoardReading, str, float]]
+) -> dict[str, Any]:
+    right = np.array([reading.position == position for position, reading, _, _ in kept])
+    refused = np.array([bool(why) for _, _, why, _ in kept])
+    by_check = np.array(["a position that cannot be" in why for _, _, why, _ in kept])
+    wrong = max(int((~right).sum()), 1)
+    return {
+        "renderer": name,
+        "off_known": known,
+        "boards": len(kept),
+        "right": float((right & ~refused).mean()),
+        "refused_right": float((right & refused).mean()),
+        "refused_wrong": float((~right & refused).mean()),
+        "wrong": float((~right & ~refused).mean()),
+        "caught": float((~right & refused).sum() / wrong),
+        "caught_by_check": float((~right & by_check).sum() / wrong),
+        "slices": float(np.mean([share for *_, share in kept])),
+    }
 
 
 def _slices_right(counts: Sequence[int], position: Position, own: Colour) -> float:

@@ -60,7 +60,8 @@ class Representation:
     def with_plays(self, decisions: Sequence[Decision]) -> Floats:
         """Return positions before and after the play that was made, together; of length 1."""
         before = self.embed([one.position for one in decisions])
-        return unit(combined(before, self.embed([one.after(one.played) for one in decisions])))
+        after = self.embed([one.after(one.played_or_best) for one in decisions])
+        return unit(combined(before, after))
 
     def afters(self, positions: Sequence[Position]) -> Floats:
         """Return positions after a play, of length 1, from the side then on roll."""

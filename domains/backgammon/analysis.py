@@ -32,7 +32,7 @@ STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
 #: Below this a loss is hardly worth a word.
 CLOSE = 0.02
-#: Below this no gammons are spoken of.
+#: Chances below this are not spoken of.
 _NO_GAMMONS = 0.005
 #: Reasons that are given for a play's loss, at most.
 _REASONS = 3
@@ -66,7 +66,7 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
         sentences.append(_other(writer, best, place, first=number == 0))
     if len(sentences) < _SENTENCES - 2:
         sentences += _rest(writer, others)
-    if not decision.played and len(decision.candidates) > 1:
+    if decision.played == 0 and len(decision.candidates) > 1:
         sentences.append(
             writer.one_of(
                 "The best play was made.",
@@ -163,27 +163,35 @@ def _worth(writer: _Writer) -> str:
     best = writer.decision.best
     win, win_g, _, lose_g, _ = best.chances
     worth, wins = signed(best.equity), percent(win)
-    if max(win_g, lose_g) < _NO_GAMMONS:
+    gammons = max(max(one.chances[1], one.chances[3]) for one in writer.decision.candidates)
+    if gammons < _NO_GAMMONS:
         return writer.one_of(
             f"It is worth {worth} and wins {wins} of the games; gammons play no part.",
             f"Its equity is {worth}: it wins {wins} of the games, and gammons play no part.",
-            f"The engine puts it at {worth}, with {wins} wins and hardly a gammon.",
+            f"It is put at {worth}, with {wins} wins and hardly a gammon.",
         )
     gained, suffered = percent(win_g), percent(lose_g)
+    verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
+    chances = [f"{wins} winning chances"]
+    if win_g >= _NO_GAMMONS:
+        verbs.append(f"wins a gammon in {gained} of them all")
+        nouns.append(f"{gained} gammons won")
+        chances.append(f"a gammon won in {gained} of the games")
+    if lose_g >= _NO_GAMMONS:
+        verbs.append(f"loses a gammon in {suffered}")
+        nouns.append(f"{suffered} gammons lost")
+        chances.append(f"a gammon lost in {suffered}")
     return writer.one_of(
-        f"It is worth {worth}: it wins {wins} of the games, wins a gammon in {gained} of them all, "
-        f"and loses a gammon in {suffered}.",
-        f"Its equity is {worth}, with {wins} wins, {gained} gammons won and {suffered} gammons "
-        "lost.",
-        f"The engine puts it at {worth}: {wins} winning chances, a gammon won in {gained} of the "
-        f"games and a gammon lost in {suffered}.",
+        f"It is worth {worth}: it {_and(verbs)}.",
+        f"Its equity is {worth}, with {_and(nouns)}.",
+        f"It is put at {worth}: {_and(chances)}.",
     )
 
 
 def _others(decision: Decision) -> list[int]:
     """Return the places of what else is told: the next best, and the play that was made."""
     shown = [place for place in (1, 2) if place < len(decision.candidates)]
-    return shown[:1] if decision.played > 1 else shown
+    return shown[:1] if (decision.played or 0) > 1 else shown
 
 
 def _other(writer: _Writer, best: Told, place: int, *, first: bool) -> str:
@@ -200,7 +208,7 @@ def _other(writer: _Writer, best: Told, place: int, *, first: bool) -> str:
         told += writer.one_of(f", a {error} play", f" and is a {error} play")
     elif lost < CLOSE:
         told = f"{gives} only {lost:.3f}"
-    gains = [fact.finite for fact in merits(best, other)[:1]]
+    gains = merits(best, other)[:1]
     link = "and" if lost < CLOSE else "but"
     head = f"{name} {_and(gains)}, {link} {told}" if gains else f"{name} {told}"
     reasons = _reasons(decision, best, other, place, writer.rng)

@@ -45,7 +45,7 @@ _NOT = re.compile(
     r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
     r"might|next|later|threat\w*|opponent|to)\b|n't\b"
 )
-_ELSE = re.compile(r"\b(?:if|next|later|after|rolls|such as|like|opponent)\b", re.IGNORECASE)
+_ELSE = re.compile(r"\b(?:if|next|later|after|rolls|such as|like)\b", re.IGNORECASE)
 _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
 

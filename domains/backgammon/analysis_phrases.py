@@ -142,7 +142,7 @@ def _facts(features: PlayFeatures, hit: Sequence[int]) -> list[Fact]:
 def _hit(features: PlayFeatures, hit: Sequence[int]) -> Fact:
     if features.hits > 1:
         return Fact("hit", "hit", f"{NUMBERS[features.hits]} checkers")
-    loose = "loose " if features.loose else ""
+    loose = "loose " if features.loose and hit[0] <= HOME else ""
     return Fact("hit", "hit", f"{loose}on the {_point(hit[0])}")
 
 
@@ -222,13 +222,16 @@ def costs(best: Told, other: Told) -> list[str]:
     return found
 
 
-def merits(best: Told, other: Told) -> list[Fact]:
-    """Return what is good about another play that the best one does not do."""
-    return [
-        fact
-        for fact in missed(other, best)
-        if fact.key.split()[0] in ("hit", "make", "run", "leave")
-    ]
+def merits(best: Told, other: Told) -> list[str]:
+    """Return what is good about another play that the best one does not do, finite."""
+    found = [fact.finite for fact in missed(other, best)]
+    if other.shots <= best.shots - _SHOTS:
+        if other.shots:
+            outside = _OUTSIDE if best.split or other.split else ""
+            found.append(f"leaves {_shots(other.shots)} against {best.shots}{outside}")
+        else:
+            found += [fact.finite for fact in other.facts if fact.key == "safe"]
+    return found
 
 
 def chances_lost(decision: Decision, place: int, rng: random.Random) -> list[str]:

@@ -126,7 +126,7 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     # Landmarks are found but roughly: each half is moved and stretched a little, each slice less.
     at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
     down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
-    move = rng.normal(0, 1, (BOARDS, 2)) * (0.9, 1.3)
+    move = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
     tall, wide = rng.normal(1, 0.015, BOARDS), rng.normal(1, 0.03, BOARDS)
     lean = rng.normal(0, 0.008, BOARDS)
     alone = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
@@ -203,7 +203,7 @@ def _box(
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), False
     if chance < 0.55:
         # The second look, at the board as it was found at first.
-        pad = rng.normal(0.09, 0.02, 4).clip(0.02, 0.2)
+        pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), True
     scale = rng.uniform(0.95, 1.2)
     middle = np.array(KEPT) / 2 + rng.uniform(-0.04, 0.04, 2) * KEPT

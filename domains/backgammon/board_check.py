@@ -13,11 +13,7 @@ Off = tuple[int, int]
 
 
 def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = None) -> str:
-    """Return what speaks against a reading, as a sentence; empty where nothing does.
-
-    A side that lacks checkers may have borne them off, but hardly while one stands outside its
-    home board. Such a position does arise, when a checker is hit during the bear-off; it is let
-    through only when it is told how many have been borne off.
+    """Return what forbids a reading, as a sentence; empty where nothing does.
 
     Args:
         counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
@@ -25,9 +21,8 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
         home: Where he bears off.
         off: How many the player on roll and the other have borne off, where that is known.
     """
-    other = "dark" if own == "light" else "light"
     position = position_of_counts(counts, own, home)
-    sides = ((own, position.own), (other, position.other))
+    sides = _coloured(position, own)
     for colour, side in sides:
         if sum(side) > CHECKERS:
             return f"the {colour} side has {sum(side)} checkers, and may have {CHECKERS} at most."
@@ -36,28 +31,44 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
     if why := flaw(position):
         return why[0].lower() + why[1:]
     for number, (colour, side) in enumerate(sides):
-        if why := _missing(colour, side, None if off is None else off[number]):
-            return why
+        if off is not None and sum(side) + off[number] != CHECKERS:
+            return (
+                f"the {colour} side has {sum(side)} checkers, and {CHECKERS - off[number]} are "
+                f"left when {off[number]} have been borne off."
+            )
     return ""
 
 
-def _missing(colour: str, side: Side, off: int | None) -> str:
-    count = sum(side)
-    if off is not None:
-        if count + off == CHECKERS:
-            return ""
-        return (
-            f"the {colour} side has {count} checkers, and {CHECKERS - off} are left "
-            f"when {off} have been borne off."
-        )
-    back = last(side)
-    if count == CHECKERS or back <= HOME:
-        return ""
-    where = "on the bar" if back == len(side) else f"on its {back} point"
-    return (
-        f"the {colour} side has {count} of {CHECKERS} checkers, "
-        f"but has hardly borne any off while one stands {where}."
-    )
+def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
+    """Return what speaks against a reading though it is possible; empty where nothing does.
+
+    A side that lacks checkers has borne them off, but one of it seldom stands outside its home
+    board then: it was hit during the bear-off.
+
+    Args:
+        counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
+        own: The colour of the player on roll.
+        home: Where he bears off.
+    """
+    for colour, side in _coloured(position_of_counts(counts, own, home), own):
+        if lacks(side):
+            back = last(side)
+            where = "on the bar" if back == len(side) else f"on its {back} point"
+            return (
+                f"the {colour} side has {sum(side)} of {CHECKERS} checkers, "
+                f"but seldom has any been borne off while one stands {where}."
+            )
+    return ""
+
+
+def lacks(side: Side) -> bool:
+    """Tell whether a side lacks checkers while one stands outside its home board."""
+    return sum(side) < CHECKERS and last(side) > HOME
+
+
+def _coloured(position: Position, own: str) -> tuple[tuple[str, Side], tuple[str, Side]]:
+    other = "dark" if own == "light" else "light"
+    return (own, position.own), (other, position.other)
 
 
 def checked_off(off: Off | None) -> None:
@@ -73,9 +84,3 @@ def checked_off(off: Off | None) -> None:
             f"Borne-off checkers are two numbers from 0 to {CHECKERS}, of the player on roll and "
             f"of the other, not {off!r:.60}."
         )
-
-
-def refused_by_check(position: Position) -> bool:
-    """Tell whether a position is refused, even rightly read, where nobody says what is off."""
-    sides = (("own", position.own), ("other", position.other))
-    return any(bool(_missing(colour, side, None)) for colour, side in sides)

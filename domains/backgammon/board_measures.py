@@ -48,11 +48,11 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
         count: Number of boards, and of other pictures of either sort.
 
     Returns:
-        Shares from 0 to 1. Of boards: ``boards_right``, read right to the last checker and not
-        refused; ``boards_refused``; ``wrong_caught``, of those read wrong; ``slices_right``. Of
-        other pictures, those that are refused: ``non_boards_refused`` of the kinds that were
-        learned, ``unseen_kinds_refused`` of other kinds. The thresholds ``least_board`` and
-        ``least_confidence``.
+        Shares from 0 to 1. Of boards, where it is told what is borne off: ``boards_right``, read
+        right to the last checker and not refused; ``boards_refused``; ``wrong_caught``, of those
+        read wrong; ``slices_right``. Of other pictures, those that are refused:
+        ``non_boards_refused`` of the kinds that were learned, ``unseen_kinds_refused`` of other
+        kinds. The thresholds ``least_board`` and ``least_confidence``.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
@@ -114,7 +114,7 @@ def _boards(reader: BoardReader, rng: np.random.Generator, count: int) -> list[_
     for position in islice(random_positions(rng), count):
         style = draw_style(rng, fonts)
         image, _ = draw_board(position, style)
-        reading = reader.look(image)
+        reading = reader.look(image, off=position.off)
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
         equal = np.array(reading.counts) == counts
         seen.append(

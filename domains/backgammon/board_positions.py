@@ -22,15 +22,15 @@ PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield positions that can arise, without end: half of them of games."""
+    """Yield positions that can arise, without end: most of them of games, or with tall stacks."""
     games = _games(rng)
     while True:
         chance = rng.random()
-        if chance < 0.5:
+        if chance < 0.4:
             yield next(games)
-        elif chance < 0.7:
+        elif chance < 0.58:
             yield _scattered(rng, spread=float(rng.uniform(0.3, 3)), bar=0.25)
-        elif chance < 0.8:
+        elif chance < 0.66:
             yield _scattered(rng, spread=1.0, bar=0.0, last=6, fewest=1)
         else:
             yield _scattered(rng, spread=0.25, bar=0.5)

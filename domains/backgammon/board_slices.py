@@ -121,10 +121,16 @@ def slice_starts() -> list[tuple[int, int, bool]]:
     return starts
 
 
-def slices_of(board: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Cut a straight board into slices, levels from 0 to 1, array (26, 3, 96, 24)."""
+def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
+    """Cut a straight board into slices, levels from 0 to 1, array (26, 3, 96, 24).
+
+    Args:
+        board: A straight board.
+        shift: Pixels to the right and down, 4 at most, by which it is cut elsewhere.
+    """
     made = []
     for left, top, turned in slice_starts():
-        one = board[top : top + SLICE[1], left : left + SLICE[0]]
+        x, y = left + shift[0], top + shift[1]
+        one = board[y : y + SLICE[1], x : x + SLICE[0]]
         made.append(one[::-1] if turned else one)
     return np.stack(made).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)

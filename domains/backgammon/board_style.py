@@ -237,9 +237,9 @@ def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,))
         noise=_between(rng, 0, 9) if rng.random() < 0.25 else 0.0,
         blur=_between(rng, 0, 0.9) if rng.random() < 0.3 else 0.0,
         jpeg=int(rng.integers(35, 96)) if rng.random() < 0.4 else 0,
-        rotation=_between(rng, -2, 2) if rng.random() < 0.35 else 0.0,
+        rotation=_between(rng, -2, 2) if rng.random() < 0.25 else 0.0,
         perspective=tuple(rng.uniform(-0.02, 0.02, 8).tolist())
-        if rng.random() < 0.25
+        if rng.random() < 0.15
         else (0.0,) * 8,
         margins=_four(rng, 0, 0.25) if rng.random() < 0.4 else _four(rng, 0, 0.03),
         font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
@@ -262,7 +262,7 @@ def _pick(rng: np.random.Generator, **weights: float) -> str:
 
 
 def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
-    tall = _pick(rng, number=0.45, overlap=0.3, layers=0.25)
+    tall = _pick(rng, number=0.55, overlap=0.25, layers=0.2)
     flat = rng.random() < 0.45
     # Checkers that cover each other cannot be counted without an edge.
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
@@ -376,7 +376,7 @@ def _light(rng: np.random.Generator) -> Rgb:
         return int(level), int(level - warm / 3), int(level - warm)
     while True:
         colour = _any(rng)
-        if luminance(colour) > 75:
+        if luminance(colour) > 90:
             return colour
 
 
@@ -387,7 +387,7 @@ def _dark(rng: np.random.Generator, below: float) -> Rgb:
         colour = _any(rng)
         if rng.random() < 0.3:
             colour = (colour[0] // 2, colour[1] // 2, colour[2] // 2)
-        if luminance(colour) < below - 50:
+        if luminance(colour) < below - 65:
             return colour
 
 

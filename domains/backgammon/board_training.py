@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Greatest learning rates.
 LANDMARK_RATE, CHECKER_RATE = 4e-3, 4e-3
 #: Boards and other pictures that are drawn; training steps of either network.
-POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 3400, 1200, 380, 560
+POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
 #: Spread of the heat that a landmark should have, in cells.
 SPREAD = 0.8
 
@@ -39,7 +39,7 @@ def train_board_reader(
     others: int = OTHERS,
     landmark_steps: int = LANDMARK_STEPS,
     checker_steps: int = CHECKER_STEPS,
-    measured: int = 400,
+    measured: int = 150,
     progress: bool | None = None,
 ) -> dict[str, float]:
     """Train the networks that read boards, and write them as ONNX files.
@@ -75,9 +75,9 @@ def train_board_reader(
     fonts: list[Path | None] = [None, *training_fonts()]
     with progress_bar("Drawing boards", boards + others, show=progress) as advance:
         pool = draw_pool(rng, fonts, boards, others, advance)
-    landmarks = _landmark_network(pool, rng, seed, landmark_steps, progress)
+    landmarks = _landmark_network(pool, seed, landmark_steps, progress)
     _export_landmarks(landmarks, folder / LANDMARKS_FILE)
-    checkers = _checker_network(pool, rng, seed, checker_steps, progress)
+    checkers = _checker_network(pool, seed, checker_steps, progress)
     _export_checkers(checkers, folder / CHECKERS_FILE)
     # Chosen on what was learned: other renderers have no say.
     for file, told in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
@@ -85,13 +85,12 @@ def train_board_reader(
     return measure(folder, seed=seed + 2, count=measured)
 
 
-def _landmark_network(
-    pool: Pool, rng: np.random.Generator, seed: int, steps: int, progress: bool | None
-) -> LandmarkNetwork:
+def _landmark_network(pool: Pool, seed: int, steps: int, progress: bool | None) -> LandmarkNetwork:
     import torch
 
     from casewright.domains.backgammon.landmark_network import LandmarkNetwork
 
+    rng = np.random.default_rng([seed, 1])
     torch.manual_seed(seed)
     network = LandmarkNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -125,14 +124,13 @@ def _landmark_loss(
     return heated + placed + shown
 
 
-def _checker_network(
-    pool: Pool, rng: np.random.Generator, seed: int, steps: int, progress: bool | None
-) -> CheckerNetwork:
+def _checker_network(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
     import torch
     from torch.nn import functional
 
     from casewright.domains.backgammon.checker_network import CheckerNetwork
 
+    rng = np.random.default_rng([seed, 2])
     torch.manual_seed(seed)
     network = CheckerNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

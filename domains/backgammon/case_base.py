@@ -105,7 +105,7 @@ def generate_decisions(
                 if made.lost(len(candidates) - 1) > 0:
                     high, low = max(made.dice), min(made.dice)
                     found.setdefault((made.position.id, (high, low)), made)
-                if not game.go_on(made.after(made.played)):
+                if not game.go_on(made.after(made.played_or_best)):
                     going_on.append(game)
             games = going_on
             advance(min(len(found), count) - before)

@@ -40,8 +40,8 @@ class Decision:
         game: Which game it is of.
         position: From the side of the player on roll.
         dice: The roll.
-        candidates: The best first; not all legal plays, but the one that was made is among them.
-        played: Place of the play that was made.
+        candidates: The best first; not all legal plays, but one that was made is among them.
+        played: Place of the play that was made; ``None`` where none was yet.
         value: Chances of the player on roll before the roll; ``None`` where they were not asked.
         engine_class: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower
             its bear-off databases; ``None`` where it was not asked.
@@ -51,7 +51,7 @@ class Decision:
     position: Position
     dice: Dice
     candidates: Sequence[Candidate]
-    played: int
+    played: int | None
     value: Chances | None = None
     engine_class: int | None = None
 
@@ -59,6 +59,11 @@ class Decision:
     def best(self) -> Candidate:
         """The play that is worth most."""
         return self.candidates[0]
+
+    @property
+    def played_or_best(self) -> int:
+        """Place of the play that was made, of the best one where none was."""
+        return self.played or 0
 
     def lost(self, place: int) -> float:
         """Return how much equity a candidate gives up against the best one; 0 or more."""
@@ -95,14 +100,14 @@ def decision_of(read: dict[str, Any]) -> Decision:
             for one in read["candidates"]
         ]
         # The engine looks deeper at some than at others, and leaves their order as it was.
-        played = candidates[read["played"]]
+        played = None if read["played"] is None else candidates[read["played"]]
         candidates.sort(key=lambda one: -one.equity)
         found = Decision(
             str(read["game"]),
             position_of_id(read["position_id"]),
             checked_dice((first, second)),
             tuple(candidates),
-            candidates.index(played),
+            None if played is None else candidates.index(played),
             *value_of(read.get("value")),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:

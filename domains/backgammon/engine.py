@@ -75,7 +75,13 @@ class Worth:
 
 
 def find_engine() -> Path | None:
-    """Return where the program is, ``None`` where it is not installed."""
+    """Return where the program is, ``None`` where it is not installed, or not wanted.
+
+    The environment's ``CASEWRIGHT_GNUBG`` names another place, or ``none``.
+    """
+    named = os.environ.get("CASEWRIGHT_GNUBG")
+    if named:
+        return None if named == "none" else Path(named)
     found = shutil.which("gnubg")
     if found:
         return Path(found)

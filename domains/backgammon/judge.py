@@ -37,7 +37,7 @@ class Judge(Protocol):
         Args:
             position: From the side of the player on roll.
             dice: The roll.
-            made: The play that was made; ``None``: the best is taken to be.
+            made: The play that was made, if one was.
             also: Plays that are listed, too, however bad.
         """
 
@@ -115,7 +115,7 @@ def _decision(
 ) -> Decision:
     ranked = sorted(known, key=lambda one: -one.equity)
     kept = [one for place, one in enumerate(ranked) if place < LISTED or one.play in wanted]
-    played = 0 if made is None else [one.play for one in kept].index(made.text)
+    played = None if made is None else [one.play for one in kept].index(made.text)
     return Decision("asked", position, dice, tuple(kept), played)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +120,7 @@ def load_network(file: Path = FILE) -> PositionNetwork:
                 for name in ("hidden", "latent", "value")
             )
             found = PositionNetwork(hidden, latent, value, str(read["name"]))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise InputError(
             f"{file} holds no network of positions. Train it: casewright finetune backgammon"
         ) from error

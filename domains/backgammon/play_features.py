@@ -36,6 +36,8 @@ _SLOTS = range(4, BAR_POINT + 1)
 _HEAVY = 5
 #: In an opening no more than so many of the 30 checkers have left where they began.
 _OPENING = 8
+#: Pips that a player of a back game is behind, at least.
+_BEHIND = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,8 @@ def phase(position: Position) -> Phase:
     - ``race``: no contact.
     - ``contact bear-off``: contact, and a side has all its checkers at home.
     - ``opening``: at most 8 of the 30 checkers have left where they began.
-    - ``back game``: a side holds two points or more in the other's home board.
+    - ``back game``: a side holds two points or more in the other's home board, and is 20 pips or
+      more behind.
     - ``holding``: one side has no checker on its 18 point or behind it, and the other holds a
       point there.
     - ``middle``: anything else.
@@ -197,9 +200,10 @@ def phase(position: Position) -> Phase:
     )
     if 2 * CHECKERS - home <= _OPENING:
         return "opening"
-    anchors = [sum(count >= 2 for count in side[BACK - 1 : POINTS]) for side in sides]
-    if max(anchors) >= 2:
-        return "back game"
+    for side, other in (sides, sides[::-1]):
+        anchors = sum(count >= 2 for count in side[BACK - 1 : POINTS])
+        if anchors >= 2 and pips(side) - pips(other) >= _BEHIND:
+            return "back game"
     for side, other in (sides, sides[::-1]):
         if not any(side[EDGE - 1 :]) and any(count >= 2 for count in other[EDGE - 1 : POINTS]):
             return "holding"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ def load_latent(file: Path = FILE) -> Latent:
                 (read[f"weight{n}"], read[f"bias{n}"]) for n in range((len(read.files) - 2) // 2)
             ]
             found = Latent(layers, str(read["name"]), bool(read["last"]))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise InputError(
             f"{file} holds no latent network. Train it: casewright finetune math24"
         ) from error

@@ -182,6 +182,8 @@ def test_a_latent_is_read_as_it_was_written_and_other_files_are_refused(tmp_path
     again = load_latent(tmp_path / "latent.npz")
     assert (again.vectors(problems) == latent.vectors(problems)).all()
     (tmp_path / "other.npz").write_text("nothing", encoding="utf-8")
-    for name in ("other.npz", "nowhere.npz"):
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "latent.npz").read_bytes()[:500])
+    for name in ("other.npz", "empty.npz", "cut.npz", "nowhere.npz"):
         with pytest.raises(InputError, match="finetune math24"):
             load_latent(tmp_path / name)
