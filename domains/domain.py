@@ -9,6 +9,7 @@ from typing import Protocol
 
 from casewright.domains.image_answer import ImageAnswer
 from casewright.planner import AnnotatedQuery
+from casewright.planner.conversations import Conversation
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import Strategy
 from casewright.tools import Search, Toolbox
@@ -61,6 +62,8 @@ class Domain:
             in any case where its third argument, ``anew``, is true.
         queries: Reads its annotated queries.
         measuring_queries: Reads those that no planner may learn from, nor be tuned on.
+        conversations: Reads its annotated conversations; of those that are for measuring no planner
+            may learn.
         scopes: Scope field to the values that a request may have, the default first.
         reader: Folder of a reader that was trained on its annotated queries; ``None`` where there
             is none.
@@ -86,6 +89,7 @@ class Domain:
     open: Callable[[Path, Encoder, bool], OpenDomain]
     queries: Callable[[], list[AnnotatedQuery]]
     measuring_queries: Callable[[], list[AnnotatedQuery]] = list
+    conversations: Callable[[], list[Conversation]] = list
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reader: Path | None = None
     open_at: Callable[[str, Encoder], OpenDomain] | None = None

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from casewright.errors import InputError, PlanError, ToolError
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
-from casewright.planner.request import PlanRequest
+from casewright.planner.request import PlanRequest, Turn, check_history
 from casewright.tools import Toolbox, alias, tool_from_record
 
 
@@ -25,6 +25,7 @@ class QueryRecord(BaseModel):
     id: str | int | None = None
     query: str
     context: dict[str, Any] = {}
+    history: list[dict[str, Any]] = []
     tools_extra: list[dict[str, Any]] = []
     tools_removed: list[str] = []
 
@@ -44,12 +45,21 @@ class QueryRecord(BaseModel):
             place = ".".join(map(str, first["loc"])) or "the record"
             raise InputError(f"{place}: {first['msg']}.") from error
 
+    def turns(self) -> list[Turn]:
+        """Return the history without what annotations say of its turns.
+
+        Raises:
+            InputError: It is no list of turns.
+        """
+        check_history(self.history)
+        return [Turn(question=turn["question"], answer=turn["answer"]) for turn in self.history]
+
     def request(self, toolbox: Toolbox) -> PlanRequest:
         """Return the request with this record's changes to the toolbox.
 
         Raises:
-            InputError: Question or context are unusable, a tool is declared wrongly, or a removed
-                tool is unknown.
+            InputError: Question, context or history are unusable, a tool is declared wrongly, or a
+                removed tool is unknown.
         """
         extra = [tool_from_record(tool) for tool in self.tools_extra]
         try:
@@ -62,7 +72,7 @@ class QueryRecord(BaseModel):
             raise InputError(
                 f"tools_removed: the toolbox has no {unknown}. It has {list(changed.names)}."
             )
-        return PlanRequest(self.query, changed.without(*removed), self.context)
+        return PlanRequest(self.query, changed.without(*removed), self.context, self.turns())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from itertools import islice
 from casewright.errors import InputError, PlanError
 from casewright.planner.ask_reuse import AskReuse
 from casewright.planner.fallback import fallback_plan
+from casewright.planner.history import HistoryReuse, Reuse
 from casewright.planner.reader import Reader
 from casewright.planner.request import PlanRequest, PlanResult
 from casewright.planner.shape_reuse import ShapeReuse
@@ -37,11 +38,12 @@ class CasePlanner:
 
     def __init__(self, store: CaseStore | None, reader: Reader | None = None) -> None:
         if reader is not None:
-            self._reuse: ShapeReuse | AskReuse = AskReuse(reader)
+            reuse: Reuse = AskReuse(reader)
         elif store is not None:
-            self._reuse = ShapeReuse(store)
+            reuse = ShapeReuse(store)
         else:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
+        self._reuse = HistoryReuse(reuse)
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the best plan that passes the static checks, or a fallback; see ``Planner``."""

@@ -49,7 +49,8 @@ class KnownPlans:
     """
 
     def __init__(self, store: CaseStore) -> None:
-        cases = store.all()
+        # A follow-up's question does not say by itself what its plan looks up.
+        cases = [case for case in store.all() if "history" not in case.metadata]
         self.questions = [str(case.problem["question"]) for case in cases]
         self.plans = [parse_plan(str(case.solution)) for case in cases]
         self._facet = store.schema.facets[0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from casewright.planner.annotated import AnnotatedQuery
 from casewright.planner.plan import Plan
+from casewright.planner.prompt import PlanExample
 from casewright.planner.request import PlanRequest
 from casewright.planner.shape import context_fields
 from casewright.stores import (
@@ -37,7 +39,12 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
 
 
 def plan_case(query: AnnotatedQuery) -> Case:
-    """Turn an annotated query into a case; its context is kept by the names of its fields."""
+    """Turn an annotated query into a case; its context is kept by the names of its fields.
+
+    The case of a follow-up keeps the turns before it. It is shown to language models beside other
+    follow-ups; planners that learn from questions that stand alone pass it over.
+    """
+    turns = query.record.turns()
     known = sorted(name for name, value in query.record.context.items() if value is not None)
     return Case(
         problem={"question": query.query},
@@ -48,6 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
             "tools": sorted(set(query.plan.tools)),
             "context": known,
             "needs": context_fields(query.plan),
+            **({"history": json.dumps(turns, ensure_ascii=False)} if turns else {}),
         },
     )
 
@@ -74,16 +82,21 @@ def similar_plans(
     hits = [hit for hit in found if usable(hit, request)]
     picks = selection.pick(store, hits, k)
     return [
-        ToolExample(pick.hit.case.problem["question"], str(pick.hit.case.solution))
+        PlanExample(
+            pick.hit.case.problem["question"],
+            str(pick.hit.case.solution),
+            tuple(json.loads(pick.hit.case.metadata.get("history", "[]"))),
+        )
         for pick in picks
     ]
 
 
 def usable(hit: Hit, request: PlanRequest) -> bool:
-    """Say whether the request has the tools and the context that this case's plan needs."""
+    """Say whether the request has the tools, the context and the history that a case needs."""
     tools: Sequence[str] = hit.case.metadata.get("tools", ())
     fields: Sequence[str] = hit.case.metadata.get("needs", ())
-    return _has(request, tools, fields)
+    leans = "history" in hit.case.metadata
+    return (not leans or bool(request.history)) and _has(request, tools, fields)
 
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:

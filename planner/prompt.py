@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from casewright.errors import PlanError
 from casewright.planner.parse import parse_plan
-from casewright.planner.request import PlanRequest
+from casewright.planner.request import PlanRequest, Turn
 from casewright.tools import Toolbox, ToolExample
 
 ROLE = """\
@@ -35,6 +35,13 @@ next to each other, literal any short text, question, context and step the refer
 
 #: Characters of a context value that the prompt shows.
 CONTEXT_VALUE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExample(ToolExample):
+    """A question with its plan, and the turns that the question leans on."""
+
+    history: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +104,7 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
         # The one most like the question next to it: what stood last is copied most easily.
         shown = "\n\n".join(map(_example, reversed(examples)))
         parts.append("Plans for similar questions:\n" + shown)
-    for turn in request.history:
-        parts.append(f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}")
+    parts += map(_turn, request.history)
     context = {
         name: value if not isinstance(value, str) else value[:CONTEXT_VALUE]
         for name, value in request.context.items()
@@ -110,4 +116,9 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
 
 
 def _example(example: ToolExample) -> str:
-    return f"Question: {example.query}\nPlan:\n{example.plan}"
+    history = example.history if isinstance(example, PlanExample) else ()
+    return "\n\n".join([*map(_turn, history), f"Question: {example.query}\nPlan:\n{example.plan}"])
+
+
+def _turn(turn: Turn) -> str:
+    return f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}"

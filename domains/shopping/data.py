@@ -29,4 +29,6 @@ def written(name: str) -> list[dict[str, Any]]:
 def records(name: str) -> list[dict[str, Any]]:
     """Return a file's records, complete with ids and dates."""
     # Queries have ids of their own: people name them.
-    return written(name) if name in ("queries", "frozen") else complete(name, written)
+    return (
+        written(name) if name in ("queries", "frozen", "conversations") else complete(name, written)
+    )

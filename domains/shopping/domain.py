@@ -11,6 +11,7 @@ from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.planner import AnnotatedQuery, plan_schema
+from casewright.planner.conversations import Conversation
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Encoder
 
@@ -46,6 +47,11 @@ def measuring_queries() -> list[AnnotatedQuery]:
     return [AnnotatedQuery.read(record) for record in records("frozen")]
 
 
+def conversations() -> list[Conversation]:
+    """Read the annotated conversations; a third of them is for measuring."""
+    return [Conversation.read(record) for record in records("conversations")]
+
+
 DOMAIN = Domain(
     name="shopping",
     description="A customer of a retail site asks about products, orders, parcels and policies.",
@@ -59,6 +65,7 @@ DOMAIN = Domain(
     open=open_shopping,
     queries=queries,
     measuring_queries=measuring_queries,
+    conversations=conversations,
     scopes={"customer": tuple(record["id"] for record in records("customers"))},
     reader=Path(__file__).parent / "reader",
     tool_pools=Path(__file__).parent / "data" / "tool_pools.json",

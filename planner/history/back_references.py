@@ -1,0 +1,276 @@
+"""Which words of an English question point back to what was said before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from casewright.planner.history.word_lists import words_in
+
+Kind = Literal["pronoun", "ordinal", "other", "price", "attribute", "several"]
+
+_NUMBERS = {
+    **{word: at for at, word in enumerate(("first", "second", "third", "fourth", "fifth"))},
+    **{word: at for at, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
+    "last": -1,
+}
+#: "One" in small letters: a phone may be called "One".
+_ONE = r" (?-i:ones?)\b"
+_SEVERAL = re.compile(
+    r"\b(?:both|either)(?: of (?:them|these|those))?\b"
+    r"|\b(?:of )?(?:the|these|those) (?:first )?two\b"
+    r"|\bwhich one\b(?!.*\bor\b)|\bof (?:them|these|those)\b",
+    re.I,
+)
+#: "Which is lighter?" asks of what was talked of, unless it says itself of what.
+_WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
+_VERBS = (
+    r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
+)
+_ORDINAL = re.compile(
+    rf"\bthe ({'|'.join(_NUMBERS)})(?:{_ONE}|(?= (?:{_VERBS})\b)|(?!\s*\w))", re.I
+)
+_OTHER = re.compile(rf"\bthe other(?:{_ONE}|(?= (?:{_VERBS})\b)|(?!\s*\w))", re.I)
+_CHEAP = re.compile(rf"\bthe cheap(?:er|est)(?:{_ONE}|(?!\s*\w))", re.I)
+_DEAR = re.compile(
+    rf"\bthe (?:(?:more|most) expensive|dear(?:er|est)|pric(?:ier|iest))(?:{_ONE}|(?!\s*\w))", re.I
+)
+_ATTRIBUTE = re.compile(rf"\bthe ([\w-]+){_ONE}", re.I)
+_PRONOUN = re.compile(
+    r"\b(?:it|its|it's|they|they're|them|their|theirs|mine)\b"
+    rf"|\b(?:this|that|these|those)(?:{_ONE}|(?= (?:is|are|was|has|have|do|does|can|will|would|"
+    r"work|fit|come|need|cost|take|last|not|for|on|in|with|or|and)\b)|(?!\s*\w))"
+    r"|\bthat's\b",
+    re.I,
+)
+#: "It" and "that" that point to nothing.
+_EMPTY = re.compile(
+    r"\b(?:is|was|will|would|does|did) it (?:true|possible|ok|okay|normal|called|late|rain|snow|"
+    r"raining|snowing|time|said|mean)\b"
+    r"|\bit(?:'s| is| will| was)? (?:rain\w*|snow\w*|true|possible|called|seems|says|said)\b"
+    r"|\bthat(?:'s| is|'d be|'ll be| will be| would be)? (?:all|it|everything|did it|does it|"
+    r"enough|will do)\b",
+    re.I,
+)
+_SENTENCE_END = re.compile(r"\w\W*\s\w+\W*[.!?:;]+(?=\s)")
+#: What a message may begin with without saying anything.
+_DISCOURSE = re.compile(
+    r"^(?:(?:ok(?:ay)?|thanks|thank you|great|good|nice|cool|ha|hm+|well|so|but|right|alright|oh|"
+    r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
+    re.I,
+)
+_OPENER = re.compile(
+    r"^(?:(?:and\s+)?(?:(?:what|how) about|(?:the )?same for|compared (?:to|with))|and|or|also)"
+    r"\b[\s,]*",
+    re.I,
+)
+_COMPARED = re.compile(r"^(?:and\s+)?compared (?:to|with)\b", re.I)
+_CORRECTION = re.compile(
+    r"^(?:no|nope|sorry|wait|actually|oops|not that(?: one)?)\b[\s,.!-]*"
+    r"(?:(?:no|sorry|wait|actually)\b[\s,.!-]*)*"
+    r"(?:,?\s*(?:i(?:'m| am| was)? ?(?:meant|mean\b|asking about|was asking about|talking about|"
+    r"was talking about)))?\s*"
+    r"|^i (?:meant|mean|was asking about|was talking about)\b\s*",
+    re.I,
+)
+#: What a question of its own begins with.
+_QUESTION_WORDS = frozenset(
+    words_in(
+        "what which who whose how where where's when when's why is are was were am does do "
+        "did can could will would should has have had may might shall show find tell give "
+        "get got i i'm i'd i've we you please looking need want any it isn't don't doesn't "
+        "aren't let compare"
+    )
+)
+_LEADING = re.compile(
+    r"^(?:(?:of|about|for|on|with|to|in|is|does|do|are|can|has|the|a|an|my|your|our)\s+)+", re.I
+)
+_PREPOSITION = re.compile(
+    r"^(?:in|for|with|without|under|below|over|above|made of|from|up to|around)\b", re.I
+)
+_THIS_PAGE = re.compile(
+    r"^(?:(?:the|this|that)(?: one)?|one)(?: (?:on|from) (?:this|the|my) (?:page|screen)| here)?"
+    r"(?: too| as well)?$",
+    re.I,
+)
+_SHORT_VERB = re.compile(
+    r"^(?:and )?(?:is|does|do|can|has|have|are|will) ((?:this|that|these|those)(?: ones?)?)"
+    r"(?: too| as well)?$",
+    re.I,
+)
+#: "One" that stands for a kind of thing, not for one that was named.
+_BARE_ONE = re.compile(
+    r"\b(?P<before>(?:have|has|got|sell|stock|is there|are there|see|show me|find me|find|want|"
+    r"need|any|an?(?: \w+)?|another|other|\w+er|(?:more|less) \w+|some(?: \w+)?))"
+    r" (?P<one>ones?)\b",
+    re.I,
+)
+_ANYTHING = re.compile(
+    r"^(?:(?:do you have|have you got|is there|got)\s+)?(?:anything|something)\s+"
+    r"(?P<how>\w+er\b|(?:more|less) \w+|(?:in|with|without|under|below|made)\b.*)",
+    re.I,
+)
+_FOR_IT = re.compile(
+    r"\b(?P<tie>for|to fit|that fits?|fitting)\s+(?:it|them|that|this|mine)\b", re.I
+)
+#: A question of at most so many words leaves out what everybody knows.
+_SHORT = 9
+#: Longest new subject in words.
+_LONGEST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class BackReference:
+    """Words that point back.
+
+    Attributes:
+        kind: How they do.
+        start: Where they begin in the question.
+        end: And end.
+        place: Of an ordinal, the place in a list, counting from 0; -1 for the last. Of a price, 0
+            for the lowest, -1 for the highest.
+        word: Of an attribute, the word.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    place: int = 0
+    word: str = ""
+
+
+def core(question: str) -> str:
+    """Return the question without thanks and other words that ask nothing before it."""
+    text = " ".join(question.split())
+    rest = _DISCOURSE.sub("", text)
+    return rest or text
+
+
+def without_opener(text: str) -> str:
+    """Return a question without an "and" before it."""
+    rest = re.sub(r"^(?:and|also|or)\b[\s,]*", "", text, flags=re.I)
+    return rest or text
+
+
+def back_references(text: str) -> list[BackReference]:
+    """Return the words that point back, in their order, none inside another."""
+    found: list[BackReference] = []
+
+    # What stands after a sentence of its own points back to that.
+    sentence = _SENTENCE_END.search(text)
+    own = sentence.end() if sentence else len(text)
+    nothing = [match.span() for match in _EMPTY.finditer(text)]
+
+    def add(kind: Kind, match: re.Match[str], place: int = 0, word: str = "") -> None:
+        start, end = match.span()
+        if start > own or any(first <= start < last for first, last in nothing):
+            return
+        if start < end and not any(start < one.end and one.start < end for one in found):
+            found.append(BackReference(kind, start, end, place, word))
+
+    for match in _SEVERAL.finditer(text):
+        add("several", match)
+    if which := _WHICH.match(text):
+        found.append(BackReference("several", *which.span(1)))
+    for match in _ORDINAL.finditer(text):
+        add("ordinal", match, _NUMBERS[match[1].casefold()])
+    for match in _OTHER.finditer(text):
+        add("other", match)
+    for match in _CHEAP.finditer(text):
+        add("price", match, 0)
+    for match in _DEAR.finditer(text):
+        add("price", match, -1)
+    for match in _ATTRIBUTE.finditer(text):
+        add("attribute", match, word=match[1].casefold())
+    for match in _PRONOUN.finditer(text):
+        add("pronoun", match)
+    return sorted(found, key=lambda one: one.start)
+
+
+def new_subject(text: str) -> tuple[str, bool] | None:
+    """Return the thing that an elliptic question names, and whether it corrects the one before.
+
+    "And the kite?" and "no, I meant the kite" ask of the kite what was asked before. ``None`` for
+    a question that says itself what it asks.
+    """
+    plain = text.rstrip(" ?!.…")
+    if short := _SHORT_VERB.match(plain):
+        return short[1], False
+    for pattern, corrects in ((_CORRECTION, True), (_OPENER, False)):
+        opening = pattern.match(plain)
+        rest = plain[opening.end() :].strip(" ,") if opening else ""
+        words = rest.split()
+        one = not re.search(r"[.!?]\s", plain)
+        if rest and one and len(words) <= _LONGEST and words[0].casefold() not in _QUESTION_WORDS:
+            return rest, corrects
+    return None
+
+
+def compares(text: str) -> bool:
+    """Say whether a question names a thing to compare the last one to."""
+    return _COMPARED.match(text) is not None
+
+
+def has_opener(text: str) -> bool:
+    """Say whether a question goes on from the one before by an "and"."""
+    return without_opener(text) != text
+
+
+def bare_subject(phrase: str) -> str:
+    """Return a phrase without its prepositions and articles."""
+    return re.sub(r"\s+(?:too|then|as well|instead)$", "", _LEADING.sub("", phrase), flags=re.I)
+
+
+def asks(text: str) -> bool:
+    """Say whether a text begins as a question does."""
+    return text.split()[0].casefold() in _QUESTION_WORDS
+
+
+def names_a_part(text: str) -> bool:
+    """Say whether a short question speaks of "the battery", as of a thing that is known."""
+    return len(text.split()) <= _SHORT and re.search(r"\bthe \w", text, re.I) is not None
+
+
+def narrows(phrase: str) -> bool:
+    """Say whether a phrase narrows a search, as "in blue" does."""
+    return _PREPOSITION.match(phrase) is not None
+
+
+def means_page(phrase: str) -> bool:
+    """Say whether a phrase means what is on the page."""
+    return _THIS_PAGE.match(phrase) is not None or bool(
+        re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
+    )
+
+
+def refined(text: str, kind_of_thing: str) -> str | None:
+    """Return a question that asks for another of a kind of thing, with the kind in place."""
+    plain = text.rstrip(" ?!.…")
+    if match := _ANYTHING.search(plain):
+        how = match["how"]
+        if narrows(how) or how.casefold().startswith("made"):
+            return f"do you have {kind_of_thing} {how}?"
+        return f"do you have a {how} {kind_of_thing}?"
+    if match := _BARE_ONE.search(plain):
+        start, end = match.span("one")
+        if re.search(r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", plain[:start], re.I):
+            return None
+        return f"{plain[:start]}{kind_of_thing}{plain[end:]}?"
+    return None
+
+
+def made_for(text: str) -> re.Match[str] | None:
+    """Find "for it": something is sought that goes with what was named."""
+    return _FOR_IT.search(text)
+
+
+def with_it(text: str, reference: BackReference) -> str:
+    """Return the question with a plain pronoun in a back reference's place."""
+    return f"{text[: reference.start]}it{text[reference.end :]}"
+
+
+def pointing(found: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:
+    """Return those of some kinds."""
+    return [one for one in found if one.kind in kinds]

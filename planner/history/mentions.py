@@ -1,0 +1,138 @@
+"""What earlier turns named: by the words their plans look for, and by what their answers list."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from casewright.planner.history.word_lists import words_in
+
+#: Characters of an answer that are read.
+READ = 4000
+#: A line of a list, as answers without a language model have it and as chat models write it.
+_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
+_NAME_ENDS = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
+#: A name in running text: capitals and numbers that stand together.
+_RUN = re.compile(
+    r"(?P<name>[A-Z][\w'’-]*(?: (?:&|and(?= [A-Z])|of(?= [A-Z])|from(?= [A-Z])|in(?= [A-Z])) "
+    r"[A-Z][\w'’-]*| (?:[A-Z][\w'’-]*|\d[\w.,-]*\w|\d))*)"
+)
+#: Words that a sentence begins with, and what is no thing's name.
+_NO_NAME = frozenset(
+    words_in(
+        "a an the yes no not your our my we you it its they this that these those there here "
+        "in on at if up of for from with to by and or but both one some most many each every "
+        "all as is are was has have owners buyers customers people sorry however also still "
+        "after before when while until since then so sign open choose press put lift order "
+        "keep eur euro euros monday tuesday wednesday thursday friday saturday sunday "
+        "january february march april may june july august september october november "
+        "december"
+    )
+)
+#: Words that follow a name at once: what kind of thing it is.
+_FOLLOWING = re.compile(r"(?: [\w'’-]+){0,4}")
+#: What no name goes on with: small words, and verbs that follow one.
+_NAME_STOPS = frozenset(
+    words_in(
+        "a an the and or but is are was were has have had for with from to in on at of by as "
+        "it its that which who can could will would may might do does did not also both "
+        "about over under than comes come costs cost weighs weigh takes take holds hold "
+        "lasts last makes make shows show uses use needs need fits fit works work connects "
+        "connect folds fold runs run reads read smells smell filters filter looks look suits "
+        "suit plays play supports support includes include offers offer starts start gives "
+        "give gets get says say sits sit stays stay left contains contain measures measure "
+        "delivers deliver arrives arrive charges charge price"
+    )
+)
+_AMOUNT = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d{1,2})?"
+_PRICE = re.compile(
+    rf"(?:price:? |[€$£] ?)({_AMOUNT})"
+    rf"|(?<![\d.,])({_AMOUNT}) ?(?:euros?\b|eur\b|€|dollars?\b|usd\b)",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A thing that was named.
+
+    Attributes:
+        name: By these words a tool finds it.
+        said: What was said of it where it was named.
+        tool: The tool that found it; empty where none did.
+    """
+
+    name: str
+    said: str = ""
+    tool: str = ""
+
+    @property
+    def price(self) -> float | None:
+        """The price that was told with it."""
+        match = _PRICE.search(self.said)
+        if match is None:
+            return None
+        amount = re.sub(r",(?=\d{3})", "", match[1] or match[2])
+        return float(amount.replace(",", "."))
+
+
+def named_in(answer: str, tool: str = "") -> list[Mention]:
+    """Return what an answer names, in its order, each once.
+
+    Of an answer with a list the items are read, else the names in the running text: words with
+    capitals and numbers that stand together.
+
+    Args:
+        answer: The text.
+        tool: The tool that finds such things.
+    """
+    # Nobody checked that an earlier answer is whole Unicode, which a literal has to be.
+    answer = answer[:READ].encode(errors="replace").decode()
+    items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
+    listed = [Mention(_head(item), item, tool) for item in items if item[:1].isupper()]
+    found = listed or _in_text(answer, tool)
+    return list({one.name.casefold(): one for one in reversed(found)}.values())[::-1]
+
+
+def _head(item: str) -> str:
+    end = _NAME_ENDS.search(item)
+    return item[: end.start()] if end and end.start() else item
+
+
+def _in_text(answer: str, tool: str) -> list[Mention]:
+    found: list[Mention] = []
+    matches = list(_RUN.finditer(answer))
+    for at, match in enumerate(matches):
+        words = match["name"].split()
+        start = match.start()
+        opens = start == 0 or answer[:start].rstrip()[-1:] in ".!?:\n"
+        while words and words[0].casefold() in _NO_NAME:
+            words, opens = words[1:], False
+        if not words or (opens and len(words) == 1):
+            continue
+        end = matches[at + 1].start() if at + 1 < len(matches) else len(answer)
+        following = _FOLLOWING.match(answer, match.end(), end)
+        words += list(itertools.takewhile(_goes_on, following[0].split() if following else ()))
+        found.append(Mention(" ".join(words), answer[start:end], tool))
+    return found
+
+
+def _goes_on(word: str) -> bool:
+    return word.casefold() not in _NAME_STOPS
+
+
+def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
+    """Return the first mention whose name, else whose text, has a word that begins so."""
+    pattern = re.compile(rf"\b{re.escape(word)}", re.I)
+    for one in mentions:
+        if pattern.search(one.name):
+            return one
+    return next((one for one in mentions if pattern.search(one.said)), None)
+
+
+def by_price(mentions: Sequence[Mention], place: int) -> Mention | None:
+    """Return the mention of the lowest price (0) or of the highest (-1); ``None`` without any."""
+    priced = sorted((one.price, at) for at, one in enumerate(mentions) if one.price is not None)
+    return mentions[priced[place][1]] if priced else None

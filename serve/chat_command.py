@@ -1,0 +1,92 @@
+"""`casewright chat`: a conversation at a prompt, or piped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from casewright.errors import CasewrightError
+from casewright.serve.options import (
+    AsJson,
+    ConfigFile,
+    ContextText,
+    DefaultedDomainName,
+    DefaultedGeneratorName,
+    DefaultedPlannerName,
+    EncoderName,
+    HistoryFile,
+)
+
+#: Before a line that says what is open now, as JSON.
+CONTEXT = "/context"
+
+
+def chat(
+    domain: DefaultedDomainName = None,
+    customer: Annotated[
+        str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
+    ] = None,
+    context: ContextText = None,
+    history: HistoryFile = None,
+    planner: DefaultedPlannerName = None,
+    generator: DefaultedGeneratorName = None,
+    encoder: EncoderName = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer one question after the other, each with those before it in mind.
+
+    A line is a question; "/context JSON" says what page is open from now on. An empty line or
+    Ctrl-D ends it. With --json, each answer is one line.
+    """
+    import json
+
+    from casewright.domains import find_domain
+    from casewright.planner.request import check_question
+    from casewright.serve.chosen import chosen
+    from casewright.serve.dialogue import Dialogue, read_history
+    from casewright.serve.session import make_generator, open_session, read_context, scope_of
+
+    known, said = read_context(context), read_history(history)
+    using = chosen(config, domain=domain, planner=planner, generator=generator, encoder=encoder)
+    scope = scope_of(find_domain(using.domain), {"customer": customer})
+    session = open_session(using.domain, using.planner, encoder_name=using.encoder, scope=scope)
+    try:
+        graph = session.graph(make_generator(using.generator, session.encoder, session.domain))
+        dialogue = Dialogue(graph, scope, said)
+        for line in _lines():
+            try:
+                if line.split()[0] == CONTEXT:
+                    known = read_context(line.removeprefix(CONTEXT).strip() or None)
+                    continue
+                check_question(line)
+                answer = dialogue.ask(line, known)["answer"]
+            except CasewrightError as error:
+                # What cannot be answered is told, and the next question can be asked.
+                typer.echo(f"error: {error}", err=True)
+                continue
+            if as_json:
+                typer.echo(json.dumps(answer, ensure_ascii=False))
+            else:
+                typer.echo(f"{answer['text']}\n")
+    finally:
+        session.close()
+
+
+def _lines() -> Iterator[str]:
+    """Yield what is typed or piped, until an empty line or the end."""
+    terminal = sys.stdin.isatty()
+    if hasattr(sys.stdin, "reconfigure"):
+        # What is no UTF-8 is told as such, and ends nothing.
+        sys.stdin.reconfigure(errors="surrogateescape")
+    while True:
+        try:
+            line = input("> ") if terminal else sys.stdin.readline()
+        except EOFError:
+            return
+        if not line.strip():
+            return
+        yield line.strip()

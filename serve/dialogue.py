@@ -1,0 +1,72 @@
+"""A conversation with a compiled graph: one question after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import InputError
+from casewright.planner.request import Turn, check_history
+
+if TYPE_CHECKING:
+    from casewright.graph.build import Graph
+
+#: Turns that are kept: what was said long ago is seldom meant.
+KEPT = 20
+
+
+class Dialogue:
+    """Asks a graph, and keeps the turns.
+
+    The graph empties its history with every answer: whose turns they are is for who embeds it to
+    know. Here they are one person's at one prompt.
+
+    Args:
+        graph: Compiled.
+        scope: Who asks.
+        turns: What was said before.
+    """
+
+    def __init__(self, graph: Graph, scope: Mapping[str, str], turns: Sequence[Turn] = ()) -> None:
+        self._graph = graph
+        self._scope = scope
+        self.turns: list[Turn] = list(turns)
+
+    def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the whole state after an answer; a question that fails leaves no turn.
+
+        Raises:
+            InputError: The question or the context cannot be used.
+        """
+        from casewright.graph import RunContext
+
+        result: dict[str, Any] = self._graph.invoke(
+            {"question": question, "context": dict(context), "history": self.turns},
+            context=RunContext(scope=self._scope),
+        )
+        said = Turn(question=question, answer=str(result["answer"]["text"]))
+        self.turns = [*self.turns, said][-KEPT:]
+        return result
+
+
+def read_history(file: Path | None) -> list[Turn]:
+    """Read earlier turns from a JSON file; none without a file.
+
+    Raises:
+        InputError: It cannot be read, or is no list of turns.
+    """
+    if file is None:
+        return []
+    try:
+        turns = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"--history {file} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"--history {file} is not JSON: {error}. Write "
+            '[{"question": "…", "answer": "…"}, …], the earliest first.'
+        ) from error
+    check_history(turns)
+    return [Turn(question=turn["question"], answer=turn["answer"]) for turn in turns]

@@ -1,0 +1,258 @@
+"""Follow-ups: what history changes in plans, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from casewright.domains import OpenDomain, find_domain
+from casewright.errors import InputError
+from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, plan_store, render_prompt
+from casewright.planner.conversations import Conversation
+from casewright.planner.history.back_references import back_references, core, new_subject, refined
+from casewright.planner.history.mentions import Mention, by_price, by_word, named_in
+from casewright.planner.known_plans import KnownPlans
+from casewright.planner.plan_cases import similar_plans
+from casewright.planner.request import Turn
+from casewright.stores import default_encoder
+from tests.support.readers import UnexportedReader
+
+SHOP = find_domain("shopping")
+LISTED = """No language model is set up, so this answer quotes what was found.
+- Keystone K87 mechanical keyboard, brown switches; price 89.0 [E1]
+- Lyrebird 61-key digital keyboard with stand; price 189.0 [E2]"""
+KEYBOARDS: Turn = {"question": "Do you have mechanical keyboards?", "answer": LISTED}
+TABLET: Turn = {"question": "Where is my tablet?", "answer": "It left the sorting centre."}
+REFUNDS: Turn = {"question": "How long do refunds take?", "answer": "Up to a week."}
+PODS: Turn = {"question": "what do buyers say about the Marlowe Pods", "answer": "3.4 stars."}
+PAGE = {"product_id": "P028", "page": "product"}
+#: Questions that say themselves what they ask.
+STAND_ALONE = (
+    "Where is my fitness watch?",
+    "How long do refunds take?",
+    "do you sell bike locks?",
+    "How much memory is on my Galaxy phone?",
+    "What do other buyers say about the Marlowe Pods?",
+    "what's the capital of Norway?",
+    "thanks, bye!",
+)
+
+
+@pytest.fixture(scope="module")
+def planner(shopping: OpenDomain) -> CasePlanner:
+    assert SHOP.reader is not None
+    return CasePlanner(None, UnexportedReader(SHOP.reader))
+
+
+def asked(
+    shopping: OpenDomain, question: str, *history: Turn, context: dict[str, Any] | None = None
+) -> PlanRequest:
+    return PlanRequest(question, shopping.toolbox, context or {}, history)
+
+
+def test_pronoun_is_looked_up_by_the_first_name_that_the_answer_lists(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
+    plan = planner.plan(asked(shopping, "and its warranty?", KEYBOARDS)).plan
+    assert str(plan) == (
+        's1 = prod_search(query="Keystone K87 mechanical keyboard")\n'
+        "s2 = prod_qna(product_id=s1.product_id, query=question)"
+    )
+
+
+def test_pronoun_after_an_order_is_looked_up_among_orders(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
+    plan = planner.plan(asked(shopping, "is it waterproof?", TABLET)).plan
+    assert plan.tools == ("order_lookup", "prod_qna")
+    assert '"tablet"' in str(plan)
+
+
+def test_page_is_what_a_pronoun_means_where_one_is_open(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
+    plan = planner.plan(asked(shopping, "is it loud?", KEYBOARDS, context=PAGE)).plan
+    assert str(plan) == "s1 = prod_qna(product_id=context.product_id, query=question)"
+
+
+def test_ordinal_is_a_place_in_the_list_also_where_a_page_is_open(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
+    question = "how heavy is the second one?"
+    for context in ({}, PAGE):
+        plan = planner.plan(asked(shopping, question, KEYBOARDS, context=context)).plan
+        assert "Lyrebird 61-key digital keyboard" in str(plan)
+        assert "context" not in str(plan)
+
+
+def test_another_thing_takes_over_the_plan_of_the_question_before(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
+    plan = planner.plan(asked(shopping, "and the Marlowe Quiet 7?", PODS)).plan
+    assert plan.tools == ("prod_search", "review_summary")
+    # The question does not say what is asked: a literal does.
+    assert 'query="Marlowe Quiet 7"' in str(plan)
+    assert "buyers say about the Marlowe Quiet 7" in str(plan)
+
+
+def test_policy_goes_on_with_its_topic(planner: CasePlanner, shopping: OpenDomain) -> None:
+    returns: Turn = {"question": "how do I return a pair of shoes?", "answer": "In My orders."}
+    plan = planner.plan(asked(shopping, "who pays for that?", returns)).plan
+    assert plan.tools == ("customer_support",)
+    assert "return a pair of shoes" in str(plan)
+
+
+def test_shape_planner_takes_history_too(shopping: OpenDomain) -> None:
+    planner = CasePlanner(shopping.plan_cases)
+    request = asked(shopping, "what about the second one?", KEYBOARDS)
+    plan = planner.plan(request).plan
+    request.validate(plan)
+    assert "Lyrebird" in str(plan)
+
+
+turns = st.fixed_dictionaries({"question": st.text(max_size=60), "answer": st.text(max_size=200)})
+likely = st.sampled_from(
+    [turn for one in SHOP.conversations() for turn in one.turns[-1].record.turns()]
+)
+histories = st.lists(st.one_of(turns, likely), max_size=5)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(question=st.sampled_from(STAND_ALONE), history=histories)
+def test_no_history_changes_the_plan_of_a_question_that_needs_none(
+    planner: CasePlanner, shopping: OpenDomain, question: str, history: list[Turn]
+) -> None:
+    alone = planner.plan(asked(shopping, question)).plan
+    assert planner.plan(asked(shopping, question, *history)).plan == alone
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    question=st.one_of(
+        st.text(min_size=1, max_size=60),
+        st.sampled_from(["and it?", "the second one", "no, the 17", "which of the two?", "and"]),
+    ),
+    history=histories,
+    context=st.sampled_from([{}, PAGE, {"page": "orders"}]),
+)
+def test_any_history_gives_a_valid_plan(
+    planner: CasePlanner,
+    shopping: OpenDomain,
+    question: str,
+    history: list[Turn],
+    context: dict[str, Any],
+) -> None:
+    try:
+        request = asked(shopping, question, *history, context=context)
+    except InputError:
+        return
+    request.validate(planner.plan(request).plan)
+
+
+def test_names_are_read_from_lists_and_from_running_text() -> None:
+    assert [one.name for one in named_in(LISTED)] == [
+        "Keystone K87 mechanical keyboard",
+        "Lyrebird 61-key digital keyboard with stand",
+    ]
+    told = "We have the Caldera stovetop moka pot for 31.50 euros and the Pellow One."
+    assert [one.name for one in named_in(told)] == ["Caldera stovetop moka pot", "Pellow One"]
+    assert named_in("Yes. It left on Monday.") == []
+
+
+def test_of_listed_things_one_is_told_by_price_or_by_a_word() -> None:
+    listed = named_in(LISTED)
+    cheap, dear, word = by_price(listed, 0), by_price(listed, -1), by_word(listed, "digital")
+    assert cheap == listed[0]
+    assert dear == word == listed[1]
+    assert by_price([], 0) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "price"),
+    [("price 1549.0", 1549), ("for 1,049.00 euros", 1049), ("€ 12,50", 12.5), ("2 pieces", None)],
+)
+def test_price_is_read_in_the_ways_in_which_it_is_told(said: str, price: float | None) -> None:
+    assert Mention("thing", said).price == price
+
+
+def test_half_a_character_in_an_earlier_answer_breaks_nothing(
+    planner: CasePlanner, shopping: OpenDomain
+) -> None:
+    broken: Turn = {"question": KEYBOARDS["question"], "answer": "- Key\ud800board K; price 5"}
+    request = asked(shopping, "and its warranty?", broken, {"question": "\ud800", "answer": ""})
+    request.validate(planner.plan(request).plan)
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("is it blue?", ["pronoun"]),
+        ("how heavy is the first one?", ["ordinal"]),
+        ("does the cheaper one fold?", ["price"]),
+        ("which of the two is lighter?", ["several"]),
+        ("is the leather one soft?", ["attribute"]),
+        ("is the Pellow One light?", []),
+        ("will it rain tomorrow?", []),
+        ("thanks, that's all", []),
+        ("My tent leaks badly. Can it be repaired?", []),
+    ],
+)
+def test_words_that_point_back_are_found(question: str, kinds: list[str]) -> None:
+    assert [one.kind for one in back_references(question)] == kinds
+
+
+def test_new_subjects_and_corrections_are_told_from_questions_of_their_own() -> None:
+    assert new_subject("and the kite?") == ("the kite", False)
+    assert new_subject("no, I meant the 17") == ("the 17", True)
+    assert new_subject("and how do I pay?") is None
+    assert core("ok, and the kite?") == "and the kite?"
+
+
+def test_another_of_a_kind_is_asked_for_with_the_kind_in_place() -> None:
+    assert refined("do you have one for children?", "jacket") == "do you have jacket for children?"
+    assert refined("anything cheaper?", "kettle") == "do you have a cheaper kettle?"
+    assert refined("how heavy is this one?", "kettle") is None
+
+
+def test_plan_case_of_a_follow_up_is_shown_with_its_turns_to_follow_ups_alone(
+    shopping: OpenDomain,
+) -> None:
+    record = {
+        "query": "and its warranty?",
+        "history": [{**KEYBOARDS, "plan": 's1 = prod_search(query="keyboards")'}],
+        "plan": 's1 = prod_search(query="K87")\n'
+        "s2 = prod_qna(product_id=s1.product_id, query=question)",
+    }
+    plain = {"query": "is there a warranty", "plan": "s1 = customer_support(query=question)"}
+    cases = [AnnotatedQuery.read(record), AnnotatedQuery.read(plain)]
+    with plan_store(cases, default_encoder()) as store:
+        alone = similar_plans(store, asked(shopping, "its warranty?"), 4)
+        followed = similar_plans(store, asked(shopping, "its warranty?", TABLET), 4)
+        assert KnownPlans(store).questions == ["is there a warranty"]
+    assert [one.query for one in alone] == ["is there a warranty"]
+    assert {one.query for one in followed} == {"is there a warranty", "and its warranty?"}
+    tail = render_prompt(asked(shopping, "its warranty?", TABLET), followed).tail
+    shown = f"Earlier question: {KEYBOARDS['question']}\nEarlier answer: {KEYBOARDS['answer']}\n\n"
+    assert f"{shown}Question: and its warranty?\nPlan:\n" in tail
+    assert tail.index("Earlier question: Where is my tablet?") > tail.index("and its warranty?")
+
+
+def test_conversation_whose_turn_has_no_plan_names_the_turn() -> None:
+    record = {"query": "and it?", "plan": "s1 = no_evidence()", "history": [dict(REFUNDS)]}
+    with pytest.raises(InputError, match="turn 1"):
+        Conversation.read(record)
+
+
+def test_annotated_query_with_a_history_that_is_none_is_refused() -> None:
+    record = {"query": "and it?", "plan": "s1 = no_evidence()", "history": [{"said": "x"}]}
+    query = AnnotatedQuery.read(json.loads(json.dumps(record)))
+    with pytest.raises(InputError, match="history"):
+        query.record.turns()

@@ -1,0 +1,86 @@
+"""`casewright chat`, and `ask --history`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from tests.serve.helpers import REFUNDS, Done, one_line_error, result, run
+
+KEYBOARDS = "Do you have mechanical keyboards?"
+WARRANTY = "and its warranty?"
+
+
+def chat(home: Path, typed: str | bytes, *arguments: str) -> Done:
+    """Run the command with what is piped into it."""
+    raw = typed if isinstance(typed, bytes) else typed.encode()
+    piped = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8")
+    with patch.object(sys, "stdin", piped):
+        return run(home, "chat", *arguments)
+
+
+def answers(done: Done) -> list[dict[str, Any]]:
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_follow_up_is_answered_with_what_was_said_before(home: Path) -> None:
+    first, second = answers(chat(home, f"{KEYBOARDS}\n{WARRANTY}\n", "--json"))
+    assert first["plan"] == 's1 = prod_search(query="mechanical keyboards")'
+    assert "Keystone K87" in second["plan"]
+    assert [step["status"] for step in second["steps"]] == ["done", "done"]
+
+
+def test_text_is_printed_for_people_without_a_prompt_where_it_is_piped(home: Path) -> None:
+    done = chat(home, f"{REFUNDS}\n")
+    assert done.returncode == 0
+    assert "[E1]" in done.stdout
+    assert ">" not in done.stdout
+
+
+@pytest.mark.parametrize("typed", ["", "\n", f"\n{REFUNDS}\n"])
+def test_end_of_input_or_an_empty_line_ends_it(home: Path, typed: str) -> None:
+    done = chat(home, typed)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_errors_are_told_and_do_not_end_it(home: Path) -> None:
+    typed = b"a\x00b\n\xff\n/context {\n" + f"{KEYBOARDS}\n{WARRANTY}\n".encode()
+    done = chat(home, typed, "--json")
+    assert len(answers(done)) == 2
+    assert done.stderr.count("error: ") == 3
+    assert "Traceback" not in done.stderr
+
+
+def test_page_can_change_between_questions(home: Path) -> None:
+    page = '/context {"product_id": "P028", "page": "product"}'
+    typed = f"{KEYBOARDS}\n{page}\nis it loud?\n/context\n"
+    assert "context.product_id" in answers(chat(home, typed, "--json"))[1]["plan"]
+
+
+def test_ask_takes_earlier_turns_from_a_file(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "turns.json"
+    first = result(run(home, "ask", KEYBOARDS, "--json"))
+    file.write_text(json.dumps([{"question": KEYBOARDS, "answer": first["text"]}]))
+    answer = result(run(home, "ask", WARRANTY, "--history", file, "--json"))
+    assert "Keystone K87" in answer["plan"]
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"question": "a"}', '[{"question": "a"}]'])
+def test_file_that_holds_no_turns_is_refused(home: Path, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "turns.json"
+    file.write_text(text)
+    assert "istory" in one_line_error(run(home, "ask", WARRANTY, "--history", file))
+
+
+def test_file_that_is_not_there_is_refused_before_anything_is_opened(
+    tmp_path: Path, home: Path
+) -> None:
+    message = one_line_error(run(home, "chat", "--history", tmp_path / "none.json"))
+    assert "cannot be read" in message
