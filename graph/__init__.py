@@ -1,6 +1,9 @@
 """How it runs: state, executor, generators, and the compiled graph."""
 
 from casewright.graph.answer import Answer
+from casewright.graph.as_node import as_node
+from casewright.graph.as_runnable import AskRunnable, as_runnable
+from casewright.graph.as_tool import as_tool
 from casewright.graph.build import build_graph
 from casewright.graph.chat_generator import ChatGenerator
 from casewright.graph.evidence import Evidence
@@ -14,6 +17,7 @@ __all__ = [
     "Answer",
     "AskInput",
     "AskOutput",
+    "AskRunnable",
     "ChatGenerator",
     "Evidence",
     "ExtractiveGenerator",
@@ -24,5 +28,8 @@ __all__ = [
     "Outcome",
     "RunContext",
     "RunState",
+    "as_node",
+    "as_runnable",
+    "as_tool",
     "build_graph",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from casewright.errors import CasewrightError
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -40,6 +42,21 @@ class Answer:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Answer:
+        """Rebuild an answer from its JSON-plain form."""
+        return cls(**data)
+
+    @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Answer:
-        """Read the answer from what the graph returned."""
-        return cls(**state["answer"])
+        """Read the answer from what the graph returned.
+
+        Raises:
+            CasewrightError: The run paused before there was one.
+        """
+        if "answer" not in state:
+            asked = [pause.value for pause in state.get("__interrupt__", ())]
+            raise CasewrightError(
+                f"The run has no answer yet: it paused, asking {asked}. Resume it on its thread: "
+                "graph.invoke(Command(resume=…), config)."
+            )
+        return cls.from_json(state["answer"])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import CONFIG_KEY_DURABILITY
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
 
+from casewright.graph import traces
 from casewright.graph.answer import Answer
 from casewright.graph.call import since
 from casewright.graph.evidence import collect, shortfalls
@@ -23,7 +21,9 @@ from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator, checked
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome
+from casewright.graph.run_context import run_context
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState
+from casewright.graph.traces import TracedNode
 from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
 from casewright.tools import CallContext, Toolbox
 
@@ -55,32 +55,30 @@ def build_graph(
             then had better run it with ``durability="sync"``, as is done here where one is given.
 
     Raises (when invoked):
-        InputError: Question or context are unusable.
+        InputError: Question, context or run context are unusable.
     """
     nodes = _Nodes(toolbox, planner, generator or ExtractiveGenerator(), limits or Limits())
     graph = StateGraph(
         RunState, context_schema=RunContext, input_schema=AskInput, output_schema=AskOutput
     )
-    graph.add_node("plan", _both(nodes.plan, nodes.aplan))
-    graph.add_node("execute", _both(nodes.execute, nodes.aexecute))
-    graph.add_node("generate", _both(nodes.generate, nodes.agenerate))
+    graph.add_node("plan", TracedNode(nodes.plan, nodes.aplan, planned=False))
+    graph.add_node("execute", TracedNode(nodes.execute, nodes.aexecute, planned=True))
+    graph.add_node("generate", TracedNode(nodes.generate, nodes.agenerate, planned=True))
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "execute")
     graph.add_edge("execute", "generate")
     graph.add_edge("generate", END)
-    compiled = graph.compile(checkpointer=checkpointer, name="casewright")
+    compiled = graph.compile(checkpointer=checkpointer, name=traces.NAME)
     # A synchronous run gives every step a thread; a step that waits holds its own.
-    config: RunnableConfig = {"max_concurrency": nodes.limits.steps + _SPARE_THREADS}
+    config: RunnableConfig = {
+        "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
+        "tags": [traces.TAG],
+    }
     if checkpointer is not None:
         # LangGraph saves while the next node runs, by default: a run killed then would be resumed
         # with another plan and other keys. No tool is called before its plan is kept.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
     return compiled.with_config(config)
-
-
-def _both(blocking: Any, awaiting: Any) -> Any:
-    """Return one node with a blocking and an awaiting form."""
-    return RunnableLambda(blocking, afunc=awaiting)
 
 
 class _Nodes:
@@ -119,13 +117,13 @@ class _Nodes:
         return self._answered(state, request, await self.generator.agenerate(request), started)
 
     def _asked(self, state: RunState) -> tuple[Planner, PlanRequest]:
-        chosen = _context()
+        chosen = run_context()
         request = PlanRequest(
             question=state.get("question", ""),
             toolbox=chosen.toolbox or self.toolbox,
             context=_given(state, "context", {}),
             history=_given(state, "history", ()),
-            max_steps=self.limits.steps,
+            max_steps=self.limits.within(chosen.limits).steps,
         )
         return chosen.planner or self.planner, request
 
@@ -141,7 +139,7 @@ class _Nodes:
         return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
 
     def _execution(self, state: RunState) -> Execution:
-        chosen = _context()
+        chosen = run_context()
         return Execution(
             plan=parse_plan(state["plan"]),
             toolbox=chosen.toolbox or self.toolbox,
@@ -150,13 +148,13 @@ class _Nodes:
             caller=CallContext(
                 run_id=state["run_id"], question=state["question"], scope=dict(chosen.scope)
             ),
-            limits=self.limits,
+            limits=self.limits.within(chosen.limits),
             write=get_stream_writer(),
         )
 
     def _evidence(self, state: RunState) -> GenerationRequest:
         outcomes = [Outcome.from_json(outcome) for outcome in state["outcomes"]]
-        toolbox = _context().toolbox or self.toolbox
+        toolbox = run_context().toolbox or self.toolbox
         return GenerationRequest(
             question=state["question"],
             evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
@@ -197,14 +195,3 @@ class _Nodes:
 def _given(state: RunState, name: str, empty: Any) -> Any:
     value = state.get(name)
     return empty if value is None else value
-
-
-def _context() -> RunContext:
-    given: Any = get_runtime(RunContext).context
-    if given is None:
-        return RunContext()
-    if isinstance(given, Mapping):
-        # A parent graph's own context may hold more.
-        own = {field.name: given[field.name] for field in fields(RunContext) if field.name in given}
-        return RunContext(**own)
-    return given if isinstance(given, RunContext) else RunContext()

@@ -21,9 +21,11 @@ from casewright.graph.containment import contained
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
-from casewright.tools.deadline import let_go, start_daemon
+from casewright.tools.deadline import await_within, let_go, start_daemon
 
 Row = Mapping[str, Any]
+#: Seconds between giving a call up and cancelling it, ample on a busy machine.
+_GRACE = 5.0
 
 
 @dataclass
@@ -182,7 +184,9 @@ class Call:
         if self.tool.run is not None:
             return self.tool.run(own, self._heard)
         if self.tool.run_async is not None:
-            return asyncio.run(self.tool.run_async(own, self._heard))
+            # Cancelled soon after nobody waits for it any more, so that it can clean up.
+            work = self.tool.run_async(own, self._heard)
+            return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE))
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."

@@ -27,6 +27,7 @@ from casewright.graph.call import Call
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome
 from casewright.graph.references import Known, MissingReferenceError
+from casewright.graph.traces import in_step
 from casewright.planner import Plan
 from casewright.tools import CallContext, Toolbox
 
@@ -93,7 +94,7 @@ class Execution:
             return self._ended(self._outcome(number, call, started))
 
         for number in range(1, len(self.plan.steps) + 1):
-            futures.append(_task(step, number))
+            futures.append(_task(step, number, self.plan.steps[number - 1].tool))
         ended: list[dict[str, Any]] = []
         asked: list[GraphInterrupt] = []
         for future in futures:
@@ -126,7 +127,7 @@ class Execution:
             return self._ended(self._outcome(number, call, started))
 
         for number in range(1, len(self.plan.steps) + 1):
-            futures.append(_task(step, number))
+            futures.append(_task(step, number, self.plan.steps[number - 1].tool))
         await asyncio.wait(futures)
         ends = [future.exception() for future in futures]
         if asked := [end for end in ends if isinstance(end, GraphInterrupt)]:
@@ -190,7 +191,7 @@ def _paused(asked: Sequence[GraphInterrupt]) -> NoReturn:
     raise GraphInterrupt(tuple(open_questions.values()))
 
 
-def _task(step: Callable[[int], Any], number: int) -> Any:
+def _task(step: Callable[[int], Any], number: int, tool: str) -> Any:
     """Call a step as a LangGraph task of its own name and return the task's future."""
     own: Any = partial(step, number)
-    return task(name=f"s{number}")(own)()
+    return in_step(f"s{number}", tool, task(name=f"s{number} {tool}")(own))

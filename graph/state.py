@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from casewright.graph.limits import Limits
 from casewright.planner import Planner
 from casewright.planner.request import Turn
 from casewright.tools import Toolbox
@@ -53,8 +54,14 @@ class RunContext:
         scope: Who asks: customer, tenant, …. Tools read it, no plan can write it.
         toolbox: Another toolbox than the graph's.
         planner: Another planner than the graph's.
+        limits: Budgets of this run; see ``Limits.within``: they lower the graph's, never raise
+            them.
+        tenant: Whose cases this run is about. Tools find it in their scope as ``tenant``; stores
+            whose tool is ``per_tenant`` are opened for it.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
     toolbox: Toolbox | None = None
     planner: Planner | None = None
+    limits: Limits | Mapping[str, float] | None = None
+    tenant: str | None = None

@@ -19,15 +19,19 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Whose tests share what takes long, which one process makes once: the shop's embeddings and a home
-#: with its stores; a trained reader; sentence-transformers, whose import takes ten seconds.
+#: with its stores; a trained reader; a service; sentence-transformers, whose import takes ten
+#: seconds.
 SHARING = {
     "serve/test_encoder_option": "sentence-transformers",
     "stores/test_encoders": "sentence-transformers",
     "stores/test_minilm": "sentence-transformers",
     "stores/test_sentence_encoder": "sentence-transformers",
+    "serve/service/test_serve_command": "shop",
+    "serve/service/": "service",
     "serve/": "shop",
     "domains/test_shopping": "shop",
     "bench/test_bench_selection": "shop",
+    "bench/test_bench_service": "shop",
     "bench/test_decoding": "shop",
     "bench/test_latency": "shop",
     "bench/test_bench_reaper": "shop",
@@ -47,6 +51,7 @@ SLOW = {
     "bench/test_backgammon": ("every_way", "without_cases", "answers_have", "boards_of"),
     "bench/test_bench_planner": ("test_the_curve",),
     "bench/test_bench_selection": ("",),
+    "bench/test_bench_service": ("whole_bench",),
     "bench/test_bench_stores": ("",),
     "bench/test_chat": ("",),
     "bench/test_decoding": ("",),
@@ -66,6 +71,7 @@ SLOW = {
     "planner/test_model_planner_plans": ("test_2000_plans",),
     "planner/test_reader_export": ("prepared_at_once",),
     "serve/test_calibrate_command": ("killed_run", "plan_cases_of_a_domain"),
+    "serve/service/test_openapi": ("[fuzzing",),
     "serve/test_held_folder": ("wait_for_each_other",),
     "stores/test_ingest_failures": ("[llama_index",),
     "stores/test_ingest_killed": ("[local",),

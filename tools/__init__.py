@@ -4,6 +4,7 @@ from casewright.tools.alias import alias, original
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 from casewright.tools.from_function import tool_from_function
 from casewright.tools.from_langchain import tool_from_langchain
+from casewright.tools.from_mcp import tools_from_mcp
 from casewright.tools.from_record import tool_from_record
 from casewright.tools.from_store import Search, tool_from_store
 from casewright.tools.parameter import Parameter
@@ -31,5 +32,6 @@ __all__ = [
     "tool_from_store",
     "toolbox_from_file",
     "toolbox_to_records",
+    "tools_from_mcp",
     "whole_number",
 ]

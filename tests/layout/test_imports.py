@@ -72,9 +72,13 @@ def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
     commands = {
         "bench_backgammon_command.py",
         "bench_commands.py",
+        "bench_conversations_command.py",
         "bench_math24_command.py",
+        "bench_serve_command.py",
         "bench_truthfulqa_command.py",
         "calibrate_command.py",
+        "chat_command.py",
+        "config_command.py",
         "finetune_backgammon_cases_command.py",
         "finetune_backgammon_command.py",
         "finetune_commands.py",
@@ -86,6 +90,9 @@ def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
         "finetune_ship_command.py",
         "finetune_train_command.py",
         "ingest_commands.py",
+        "serve_command.py",
+        "settings_file.py",
+        "show_command.py",
     }
     names = {"cli.py", "options.py", *commands}
     cli = [f for f in IMPORTS if f.file.name in names and f.importer == "serve" and f.at_once]

@@ -1,0 +1,50 @@
+"""Casewright as a LangChain ``Runnable``: piped, batched and streamed, for two tenants.
+
+One graph over one store serves both tenants; neither sees the other's cases.
+
+    python examples/as_a_runnable.py
+"""
+
+import asyncio
+
+from casewright.errors import InputError
+from casewright.graph import RunContext, as_runnable, build_graph
+from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
+from casewright.stores import Case, CaseSchema, CaseStore, default_encoder, text_facet
+from casewright.tools import Toolbox, tool_from_store
+
+encoder = default_encoder()
+schema = CaseSchema("manuals", (text_facet("title", encoder),), tenanted=True)
+# A tenanted store is opened for somebody; the tool opens it for each request's tenant.
+store = CaseStore(schema, ":memory:", tenant="nobody")
+for tenant, text in (("acme", "Oil the spindle weekly."), ("bolt", "Call the maker.")):
+    with store.for_tenant(tenant) as own:
+        own.add([Case({"title": "Mill, care of the spindle"}, text)])
+
+search = tool_from_store(
+    store, name="search_manuals", description="Searches the manuals.", per_tenant=True
+)
+case = AnnotatedQuery.read(
+    {"id": "1", "query": "how do I oil the mill", "plan": "s1 = search_manuals(query=question)"}
+)
+graph = build_graph(Toolbox([search]), CasePlanner(plan_store([case], encoder)))
+acme = as_runnable(graph, run_context=RunContext(tenant="acme"))
+bolt = as_runnable(graph, "text", run_context=RunContext(tenant="bolt"))
+
+
+async def events() -> None:
+    """Print what happens while a question is answered."""
+    async for event in bolt.astream_events("How do I care for the spindle?"):
+        if event["event"] == "on_custom_event":
+            print("event:", event["name"])
+
+
+if __name__ == "__main__":
+    chain = (lambda thing: f"How do I oil the {thing}?") | acme | (lambda answer: answer.text)
+    print("piped:", chain.invoke("mill"))
+    for piece in bolt.stream("How do I care for the spindle?"):
+        print("piece:", piece.strip())
+    for made in acme.batch(["How do I oil the mill?", ""], return_exceptions=True):
+        print("batched:", made if isinstance(made, InputError) else made.citations)
+    asyncio.run(events())
+    store.close()

@@ -1,0 +1,57 @@
+"""The code of docs/embedding.md runs as it is printed, against an MCP server of the tests."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+# At once: the client's module keeps the stderr that it finds when it is imported.
+pytest.importorskip("langchain_mcp_adapters.tools", reason="the extra mcp is not installed")
+
+PAGE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+SERVER = '''
+from mcp.server.fastmcp import FastMCP
+server = FastMCP("plant", log_level="ERROR")
+
+@server.tool()
+def find(query: str, hall: str) -> str:
+    """Finds a machine."""
+    return f"{query} in hall {hall}"
+
+server.run("stdio")
+'''
+#: What each of them prints.
+PRINTS = (
+    "M7: 61 °C [E2]",
+    "lathe 7, hall B [E1]",
+    "- M7: 61 °C [E2]\ndone",
+    "[2, 2]",
+    "Oil it weekly. [E1]",
+    "'find(query: ",
+)
+
+
+def test_every_snippet_runs_one_after_the_other_and_prints_what_it_is_to_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
+    known: dict[str, object] = {"__name__": "embedding"}
+    assert len(SNIPPETS) == len(PRINTS)
+    for number, (snippet, line) in enumerate(zip(SNIPPETS, PRINTS, strict=True)):
+        here = snippet.replace('"command": "python"', f'"command": {sys.executable!r}')
+        exec(compile(here, f"snippet {number}", "exec"), known)
+        assert line in capfd.readouterr().out, f"snippet {number}"
+
+
+def test_every_field_of_a_run_s_context_is_told() -> None:
+    from dataclasses import fields
+
+    from casewright.graph import RunContext
+
+    table = PAGE[PAGE.index("| field |") : PAGE.index("Of each budget")]
+    assert all(f"`{field.name}`" in table for field in fields(RunContext))

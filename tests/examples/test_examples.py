@@ -1,0 +1,79 @@
+"""Every example runs as it is, offline, and prints what it is to show."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from tests.layout.sources import ROOT
+
+FOLDER = ROOT / "examples"
+#: What each of them prints, in this order.
+PRINTS = {
+    "in_a_graph.py": [
+        "(looking up the orders of C1)",
+        "Asked: Which day suits you?",
+        "O7 comes on Friday [E2]",
+        "Your desk",
+    ],
+    "as_a_tool.py": [
+        "human: Is the lathe too warm?",
+        "'question': 'how warm is the lathe'",
+        "lathe 7, hall B [E1]",
+        "M7: 61 °C [E2]",
+        "[E2] sensor:M7",
+        "steps: ['done', 'done']",
+        "ai: The lathe is at 61 °C.",
+    ],
+    "as_a_runnable.py": [
+        "piped: ",
+        "Oil the spindle weekly. [E1]",
+        "piece: - Call the maker. [E1]",
+        "batched: ['E1']",
+        "batched: The question is empty.",
+        "event: plan",
+        "event: answer",
+    ],
+}
+
+
+def test_every_example_is_run() -> None:
+    assert {file.name for file in FOLDER.glob("*.py")} == set(PRINTS)
+
+
+@cache
+def printed(name: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, str(FOLDER / name)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_runs_and_prints_what_it_is_to_show(name: str) -> None:
+    at = 0
+    for line in PRINTS[name]:
+        assert line in printed(name)[at:], printed(name)
+        at = printed(name).index(line, at) + len(line)
+
+
+def test_the_paused_example_looks_up_once_and_the_tenants_see_their_own() -> None:
+    assert printed("in_a_graph.py").count("looking up") == 1
+    assert printed("as_a_runnable.py").count("Oil the spindle weekly") == 1
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_is_short_and_says_what_it_shows_and_how_to_run_it(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 60
+    assert f"python examples/{name}" in (ast.get_docstring(ast.parse(text)) or "")

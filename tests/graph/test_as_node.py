@@ -1,0 +1,312 @@
+"""The compiled graph as a node of a ``StateGraph`` with other keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from casewright.errors import InputError
+from casewright.graph import Answer, RunContext, as_node
+from casewright.tools import CallContext
+from tests.graph.helpers import QUESTION, Given, fresh_process, graph_of, tool
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+class Parent(TypedDict, total=False):
+    asked: str
+    page: dict[str, Any]
+    turns: list[Any]
+    reply: str
+    sources: list[str]
+    steps: int
+
+
+def parent_of(node: Any, saver: Any = None, state: Any = Parent, context: Any = None) -> Any:
+    builder: Any = StateGraph(state, context_schema=context)
+    builder.add_node("look_up", node)
+    builder.add_edge(START, "look_up")
+    builder.add_edge("look_up", END)
+    return builder.compile(checkpointer=saver)
+
+
+def run(mode: str, graph: Any, given: Any, **more: Any) -> Any:
+    if mode == "sync":
+        return graph.invoke(given, CONFIG, **more)
+    return asyncio.run(graph.ainvoke(given, CONFIG, **more))
+
+
+def found(given: Given, context: CallContext) -> str:
+    return f"found by {context.scope.get('customer', 'nobody')} for {given.get('a')}"
+
+
+FIND = tool("find", found)
+GRAPH = graph_of([FIND], "s1 = find(a=context.product_id)")
+WHO = graph_of([FIND], "s1 = find()")
+
+
+@MODES
+def test_a_parent_s_keys_are_the_question_the_context_and_the_answer(mode: str) -> None:
+    answer = {"reply": "text", "sources": "citations", "steps": lambda made: len(made.steps)}
+    node = as_node(GRAPH, question="asked", context="page", answer=answer)
+    state = run(mode, parent_of(node), {"asked": QUESTION, "page": {"product_id": "P7"}})
+    assert "found by nobody for P7" in state["reply"]
+    assert (state["sources"], state["steps"]) == (["E1"], 1)
+
+
+@MODES
+def test_functions_read_the_parent_s_state_and_write_its_update(mode: str) -> None:
+    node = as_node(
+        GRAPH,
+        question=lambda state: state["turns"][-1],
+        context=lambda state: {"product_id": state["turns"][0]},
+        answer=lambda made: {"turns": [made.text]},
+    )
+    state = run(mode, parent_of(node), {"turns": ["P8", QUESTION]})
+    assert "for P8" in state["turns"][0]
+
+
+def test_one_key_is_given_the_answer_s_text() -> None:
+    state = run("sync", parent_of(as_node(GRAPH, question="asked", answer="reply")), ASKED)
+    assert state["reply"].startswith("No language model")
+
+
+ASKED: Any = {"asked": QUESTION}
+
+
+class Model(BaseModel):
+    asked: str = ""
+    reply: str = ""
+
+
+@dataclass
+class Plain:
+    asked: str = ""
+    reply: str = ""
+    turns: list[Any] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("state", [Model, Plain])
+def test_a_parent_s_state_may_be_a_model_or_a_dataclass(state: Any) -> None:
+    node = as_node(GRAPH, question="asked", history="turns", answer="reply")
+    assert run("sync", parent_of(node, state=state), ASKED)["reply"]
+
+
+def test_history_reaches_the_generator() -> None:
+    seen = []
+
+    class Listens:
+        name = "listens"
+
+        def generate(self, request: Any) -> Any:
+            from casewright.graph import Generation
+
+            seen.append(request.history)
+            return Generation("so it is")
+
+    graph = graph_of([FIND], "s1 = find()", Listens())  # type: ignore[arg-type]
+    node = as_node(graph, question="asked", history="turns", answer="reply")
+    turns = [{"question": "q", "answer": "a"}]
+    run("sync", parent_of(node), {**ASKED, "turns": turns})
+    run("sync", parent_of(node), ASKED)
+    assert [list(history) for history in seen] == [turns, []]
+
+
+def test_a_key_that_the_parent_does_not_have_is_named() -> None:
+    with pytest.raises(InputError, match=r"no 'question'.*'asked'"):
+        run("sync", parent_of(as_node(GRAPH)), ASKED)
+    with pytest.raises(InputError, match=r"write \['txt'\].*citations"):
+        as_node(GRAPH, answer={"reply": "txt"})
+
+
+class Theirs(TypedDict, total=False):
+    user: str
+    planner: str
+
+
+@dataclass
+class Whole:
+    scope: dict[str, str]
+    other: int = 0
+
+
+@MODES
+def test_the_parent_s_context_is_handed_on(mode: str) -> None:
+    node = as_node(WHO, question="asked", answer="reply")
+    ours = RunContext(scope={"customer": "C1"})
+    assert "by C1" in run(mode, parent_of(node, context=RunContext), ASKED, context=ours)["reply"]
+    whole = Whole(scope={"customer": "C2"})
+    assert "by C2" in run(mode, parent_of(node, context=Whole), ASKED, context=whole)["reply"]
+
+
+@MODES
+def test_a_function_makes_our_context_of_the_parent_s(mode: str) -> None:
+    node = as_node(
+        WHO,
+        question="asked",
+        answer="reply",
+        run_context=lambda theirs: RunContext(scope={"customer": theirs["user"]}),
+    )
+    given = {"user": "C3", "planner": "a word of the parent's"}
+    assert "by C3" in run(mode, parent_of(node, context=Theirs), ASKED, context=given)["reply"]
+
+
+def test_what_the_parent_means_otherwise_is_refused_with_the_way_out() -> None:
+    node = as_node(GRAPH, question="asked", answer="reply")
+    with pytest.raises(InputError, match=r"planner=str.*run_context"):
+        run("sync", parent_of(node, context=Theirs), ASKED, context={"planner": "gpt"})
+
+
+@MODES
+def test_a_parent_s_bound_of_concurrency_is_not_the_steps_one(mode: str) -> None:
+    parent = parent_of(as_node(GRAPH, question="asked", answer="reply"))
+    config: Any = {"max_concurrency": 1}
+    if mode == "sync":
+        assert parent.invoke(ASKED, config)["reply"]
+    else:
+        assert asyncio.run(parent.ainvoke(ASKED, config))["reply"]
+
+
+def paused_and_resumed(mode: str, saver_of: Any) -> tuple[Any, Counter[str]]:
+    """Run to the pause and on from there, each with a parent and a saver of its own."""
+    called: Counter[str] = Counter()
+
+    def counted(given: Given, context: CallContext) -> str:
+        called[context.step] += 1
+        return f"value of {context.step}"
+
+    def asks(given: Given, context: CallContext) -> str:
+        return f"the user says {interrupt('which one?')}"
+
+    plan = "s1 = counted()\ns2 = counted()\ns3 = asks(a=s1.value)\ns4 = counted(a=s3.value)"
+
+    def parent(saver: Any) -> Any:
+        graph = graph_of([tool("counted", counted), tool("asks", asks)], plan)
+        node = as_node(graph, question="asked", answer={"reply": "text", "steps": "steps"})
+        return parent_of(node, saver, state=Loose)
+
+    if mode == "sync":
+        with saver_of() as saver:
+            paused = parent(saver).invoke(ASKED, CONFIG)
+        with saver_of() as saver:
+            state = parent(saver).invoke(Command(resume="the red one"), CONFIG)
+    else:
+
+        async def both() -> tuple[Any, Any]:
+            async with saver_of() as saver:
+                paused = await parent(saver).ainvoke(ASKED, CONFIG)
+            async with saver_of() as saver:
+                return paused, await parent(saver).ainvoke(Command(resume="the red one"), CONFIG)
+
+        paused, state = asyncio.run(both())
+    assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
+    return state, called
+
+
+class Loose(TypedDict, total=False):
+    asked: str
+    reply: str
+    steps: list[Any]
+
+
+@MODES
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_parent_s_checkpointer_resumes_inside_and_repeats_no_finished_step(
+    mode: str, kind: str, tmp_path: Path
+) -> None:
+    memory = InMemorySaver()
+    sqlite: Any = SqliteSaver if mode == "sync" else AsyncSqliteSaver
+
+    def saver_of() -> Any:
+        return memory if kind == "memory" else sqlite.from_conn_string(str(tmp_path / "runs.db"))
+
+    state, called = paused_and_resumed(mode, saver_of)
+    assert "the user says the red one" in state["reply"]
+    assert [step["status"] for step in state["steps"]] == ["done"] * 4
+    assert called == {"s1": 1, "s2": 1, "s4": 1}
+
+
+KILLED = """
+import json, os, signal, sys, time
+from pathlib import Path
+from langgraph.checkpoint.sqlite import SqliteSaver
+from casewright.graph import as_node
+from tests.graph.helpers import graph_of, tool
+from tests.graph.test_as_node import ASKED, CONFIG, Loose, parent_of
+
+folder, again = Path(sys.argv[1]), sys.argv[2] == "again"
+
+def counted(given, context):
+    with open(folder / "calls", "a") as log:
+        log.write(f"{context.step} {context.key}\\n")
+    return context.step
+
+def kills(given, context):
+    counted(given, context)
+    if not again:
+        time.sleep(0.7)  # a step is finished once its result is kept
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+plan = "s1 = counted()\\ns2 = counted(a=s1.value)\\ns3 = kills(a=s2.value)"
+graph = graph_of([tool("counted", counted), tool("kills", kills)], plan)
+node = as_node(graph, question="asked", answer={"reply": "text", "steps": "steps"})
+with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
+    parent = parent_of(node, saver, state=Loose)
+    print(json.dumps(parent.invoke(None if again else ASKED, CONFIG)["steps"]))
+"""
+
+
+def test_a_parent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
+    assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
+    ended = fresh_process(KILLED, str(tmp_path), "again")
+    assert ended.returncode == 0, ended.stderr
+    assert [step["status"] for step in json.loads(ended.stdout)] == ["done"] * 3
+    calls = (tmp_path / "calls").read_text().split("\n")[:-1]
+    assert [call.split()[0] for call in calls] == ["s1", "s2", "s3", "s3"]
+    assert calls[2] == calls[3], "the call key changed"
+
+
+def test_the_parent_s_own_durability_is_left_as_it_is() -> None:
+    saver = InMemorySaver()
+    parent = parent_of(as_node(GRAPH, question="asked", answer="reply"), saver)
+    parent.invoke(ASKED, CONFIG, durability="exit")
+    assert {entry.config["configurable"]["checkpoint_ns"] for entry in saver.list(CONFIG)} == {""}
+
+
+@MODES
+def test_two_nodes_of_one_graph_and_one_run_twice_do_not_mix(mode: str) -> None:
+    builder: Any = StateGraph(Parent)
+    for name, key in (("first", "reply"), ("second", "sources")):
+        node = as_node(
+            GRAPH,
+            question="asked",
+            context=lambda state, name=name: {"product_id": name},
+            answer=lambda made, key=key: {key: made.text},
+        )
+        builder.add_node(name, node)
+        builder.add_edge(START, name)
+    state = run(mode, builder.compile(checkpointer=InMemorySaver()), ASKED)
+    assert "for first" in state["reply"]
+    assert "for second" in state["sources"]
+
+
+def test_the_whole_answer_can_be_kept() -> None:
+    kept: list[Answer] = []
+    node = as_node(GRAPH, question="asked", answer=lambda made: kept.append(made) or {"steps": 1})
+    run("sync", parent_of(node), ASKED)
+    assert Answer.from_json(kept[0].to_json()) == kept[0]

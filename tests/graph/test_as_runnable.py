@@ -1,0 +1,198 @@
+"""The compiled graph as a ``Runnable`` from a question to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.prompts import PromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
+
+from casewright.errors import CasewrightError, InputError
+from casewright.graph import Answer, RunContext, as_runnable
+from casewright.tools import CallContext
+from tests.graph.helpers import QUESTION, Given, graph_of, tool
+
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+def echo(given: Given, context: CallContext) -> str:
+    return f"{context.question} by {context.scope.get('customer', 'nobody')}"
+
+
+PLAN = "s1 = echo()\ns2 = echo(a=s1.value)"
+GRAPH = graph_of([tool("echo", echo)], PLAN)
+ASK = as_runnable(GRAPH)
+TEXT = as_runnable(GRAPH, "text")
+
+
+def invoke(mode: str, runnable: Any, asked: Any, config: Any = None, **more: Any) -> Any:
+    if mode == "sync":
+        return runnable.invoke(asked, config, **more)
+    return asyncio.run(runnable.ainvoke(asked, config, **more))
+
+
+def streamed(mode: str, runnable: Any, asked: Any, **more: Any) -> list[Any]:
+    async def collect() -> list[Any]:
+        return [piece async for piece in runnable.astream(asked, **more)]
+
+    return list(runnable.stream(asked, **more)) if mode == "sync" else asyncio.run(collect())
+
+
+def batched(mode: str, runnable: Any, asked: Any, config: Any = None, **more: Any) -> list[Any]:
+    if mode == "sync":
+        return list(runnable.batch(asked, config, **more))
+    return list(asyncio.run(runnable.abatch(asked, config, **more)))
+
+
+@MODES
+@pytest.mark.parametrize("asked", [QUESTION, {"question": QUESTION, "context": {"page": "P1"}}])
+def test_a_question_becomes_its_answer(mode: str, asked: Any) -> None:
+    answer = invoke(mode, ASK, asked)
+    assert isinstance(answer, Answer)
+    assert f"{QUESTION} by nobody" in answer.text
+    assert invoke(mode, TEXT, asked) == answer.text
+
+
+@MODES
+@pytest.mark.parametrize("asked", ["", 7, None, {"question": QUESTION, "context": []}, {}])
+def test_what_is_no_question_is_refused(mode: str, asked: Any) -> None:
+    for runnable in (ASK, TEXT):
+        with pytest.raises(InputError):
+            invoke(mode, runnable, asked)
+        with pytest.raises(InputError):
+            streamed(mode, runnable, asked)
+
+
+def test_there_are_two_outputs() -> None:
+    assert (ASK.InputType, ASK.OutputType, TEXT.OutputType) == (TEXT.InputType, Answer, str)
+    with pytest.raises(InputError, match="'answer' or 'text'"):
+        as_runnable(GRAPH, "json")  # type: ignore[call-overload]
+
+
+@MODES
+def test_pieces_of_text_add_up_to_the_text(mode: str) -> None:
+    pieces = streamed(mode, TEXT, QUESTION)
+    assert len(pieces) > 1
+    assert "".join(pieces) == invoke(mode, TEXT, QUESTION)
+
+
+@MODES
+def test_an_answer_is_streamed_whole(mode: str) -> None:
+    (answer,) = streamed(mode, ASK, QUESTION)
+    assert answer.text == invoke(mode, TEXT, QUESTION)
+
+
+def test_the_run_s_events_are_among_astream_events() -> None:
+    async def collect() -> list[Any]:
+        return [event async for event in TEXT.astream_events(QUESTION, version="v2")]
+
+    events = asyncio.run(collect())
+    told = [event["name"] for event in events if event["event"] == "on_custom_event"]
+    steps = ["step_started", "step_ended"]
+    assert told == ["plan", *steps, *steps, "answer"]
+    own = [event for event in events if event["name"] == "AskRunnable"]
+    assert own[-1]["data"]["output"] == invoke("sync", TEXT, QUESTION)
+
+
+class Customs(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
+        self.told.append(name)
+
+
+@MODES
+def test_the_run_s_events_reach_callbacks_while_it_is_streamed(mode: str) -> None:
+    customs = Customs()
+    streamed(mode, ASK.with_config(callbacks=[customs]), QUESTION)
+    assert customs.told[0] == "plan"
+    assert customs.told[-1] == "answer"
+
+
+@MODES
+@pytest.mark.parametrize("bound", [None, 1, 2])
+def test_a_batch_keeps_its_order_whatever_its_bound(mode: str, bound: int | None) -> None:
+    asked = [f"question {n}" for n in range(9)]
+    config = None if bound is None else {"max_concurrency": bound}
+    answers = batched(mode, ASK, asked, config)
+    for question, answer in zip(asked, answers, strict=True):
+        assert f"{question} by" in answer.text
+        assert [step["status"] for step in answer.steps] == ["done", "done"]
+    assert len({answer.run_id for answer in answers}) == len(asked)
+
+
+@MODES
+def test_a_failure_in_a_batch_is_its_own(mode: str) -> None:
+    first, failed, last = batched(mode, TEXT, ["one", "", "three"], return_exceptions=True)
+    assert "one by nobody" in first
+    assert "three by nobody" in last
+    assert isinstance(failed, InputError)
+    with pytest.raises(InputError):
+        batched(mode, TEXT, ["one", "", "three"])
+
+
+def test_a_batch_may_be_taken_as_it_completes() -> None:
+    done = dict(TEXT.batch_as_completed(["one", "two", ""], return_exceptions=True))
+    assert "two by nobody" in str(done[1])
+    assert isinstance(done[2], InputError)
+
+
+@MODES
+def test_every_run_may_have_its_own_context(mode: str) -> None:
+    mine, other = (RunContext(scope={"customer": name}) for name in ("C1", "C2"))
+    asked = as_runnable(GRAPH, "text", run_context=mine)
+    assert "by C1" in invoke(mode, asked, QUESTION)
+    assert "by C2" in invoke(mode, asked, QUESTION, context=other)
+    assert "by C2" in invoke(mode, asked.bind(context=other), QUESTION)
+    assert "by C2" in "".join(streamed(mode, asked, QUESTION, context=other))
+    assert all("by C2" in text for text in batched(mode, asked, ["one", "two"], context=other))
+
+
+@MODES
+def test_it_is_piped(mode: str) -> None:
+    chain: Any = PromptTemplate.from_template("memory of {thing}?") | RunnableLambda(
+        lambda prompt: prompt.to_string()
+    )
+    assert "memory of P1? by" in invoke(mode, chain | TEXT, {"thing": "P1"})
+    counted = chain | ASK | (lambda answer: len(answer.steps))
+    assert invoke(mode, counted, {"thing": "P1"}) == 2
+    assert streamed(mode, counted, {"thing": "P1"}) == [2]
+    both = RunnablePassthrough.assign(answer=(lambda given: given["q"]) | TEXT)
+    assert "tea by" in invoke(mode, both, {"q": "tea"})["answer"]
+
+
+@MODES
+def test_pieces_pass_through_a_pipe(mode: str) -> None:
+    def shout(pieces: Any) -> Any:
+        for piece in pieces:
+            yield piece.upper()
+
+    async def ashout(pieces: Any) -> Any:
+        async for piece in pieces:
+            yield piece.upper()
+
+    pieces = streamed(mode, TEXT | (shout if mode == "sync" else ashout), QUESTION)
+    assert len(pieces) > 1
+
+
+@MODES
+def test_config_and_fallbacks_are_taken(mode: str) -> None:
+    named = TEXT.with_config(tags=["mine"], run_name="asked", max_concurrency=1)
+    assert "by nobody" in invoke(mode, named, QUESTION)
+    careful = TEXT.with_fallbacks([RunnableLambda(lambda asked: "ask something")])
+    assert invoke(mode, careful, "") == "ask something"
+
+
+@MODES
+def test_a_pause_is_no_answer_and_says_how_to_go_on(mode: str) -> None:
+    asks = tool("asks", lambda given, context: str(interrupt("which one?")))
+    graph = graph_of([asks], "s1 = asks()", checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "one"}}
+    with pytest.raises(CasewrightError, match=r"which one.*Command\(resume"):
+        invoke(mode, as_runnable(graph), QUESTION, config)

@@ -1,0 +1,291 @@
+"""The compiled graph as a tool of an agent that calls tools."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, interrupt
+
+from casewright.graph import Answer, RunContext, as_tool
+from casewright.tools import CallContext
+from tests.graph.helpers import (
+    QUESTION,
+    Given,
+    ScriptedModel,
+    fresh_process,
+    graph_of,
+    tool,
+    values,
+)
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+class Agent(ScriptedModel):
+    """A chat model that can be told of tools."""
+
+    def bind_tools(self, tools: Any, **more: Any) -> Any:
+        return self
+
+
+def found(given: Given, context: CallContext) -> dict[str, str]:
+    who = context.scope.get("customer", "nobody")
+    return {"value": f"8 GB, says {who} of {given.get('a')}", "source": "manual:3"}
+
+
+GRAPH = graph_of([tool("find", found)], "s1 = find(a=context.product_id)")
+WHO = graph_of([tool("find", found)], "s1 = find()")
+SHOP = as_tool(GRAPH, "ask_the_shop", "Knows the shop's products and orders.")
+
+
+def call(tool_: Any, arguments: dict[str, Any], mode: str = "sync") -> Any:
+    asked = {"type": "tool_call", "id": "c1", "name": tool_.name, "args": arguments}
+    return tool_.invoke(asked) if mode == "sync" else asyncio.run(tool_.ainvoke(asked))
+
+
+def calls(*arguments: dict[str, Any], name: str = "ask_the_shop") -> AIMessage:
+    asked = [{"id": f"c{n}", "name": name, "args": given} for n, given in enumerate(arguments)]
+    return AIMessage("", tool_calls=asked)
+
+
+def script(*answers: AIMessage | str) -> Agent:
+    """A model that gives these answers one after the other."""
+    left = list(answers)
+    return Agent(script=lambda messages: left.pop(0))
+
+
+@MODES
+def test_the_content_is_the_cited_text_with_sources_and_the_artifact_the_answer(mode: str) -> None:
+    message = call(SHOP, {"question": QUESTION, "context": {"product_id": "P1"}}, mode)
+    assert isinstance(message, ToolMessage)
+    assert "8 GB, says nobody of P1 [E1]" in message.text
+    assert message.text.endswith("Sources:\n[E1] manual:3")
+    answer = Answer.from_json(message.artifact)
+    assert (answer.citations, answer.steps[0]["status"]) == (["E1"], "done")
+
+
+def test_a_model_is_told_the_arguments() -> None:
+    shown = SHOP.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
+    assert list(shown["properties"]) == ["question", "context"]
+    assert shown["required"] == ["question"]
+    assert SHOP.description == "Knows the shop's products and orders."
+
+
+def test_a_tool_that_takes_no_context_from_the_model_gets_none() -> None:
+    shop = as_tool(GRAPH, "ask", "Knows.", takes_context=False)
+    assert list(shop.args) == ["question"]
+    message = call(shop, {"question": QUESTION, "context": {"product_id": "P1"}})
+    assert "The context has no product_id" in message.text
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"question": ""}, "The question is empty. Ask something."),
+        ({"question": "x" * 9000}, "Shorten it"),
+        ({"question": QUESTION, "context": {"a": float("nan")}}, "no JSON object"),
+        ({}, "question: Field required. Give question, a text."),
+        ({"question": ["no", "text"]}, "question: Input should be a valid string"),
+    ],
+)
+def test_what_a_model_does_wrong_is_said_to_it(
+    mode: str, arguments: dict[str, Any], said: str
+) -> None:
+    message = call(SHOP, arguments, mode)
+    assert message.status == "error"
+    assert said in message.text
+
+
+class Breaks:
+    """A generator that fails."""
+
+    name = "breaks"
+
+    def generate(self, request: Any) -> Any:
+        raise RuntimeError("api_key=sk-1234567890 was refused")
+
+    async def agenerate(self, request: Any) -> Any:
+        return self.generate(request)
+
+
+@MODES
+def test_a_failure_inside_is_said_in_one_line_without_secrets(mode: str) -> None:
+    broken = as_tool(graph_of([], "s1 = no_evidence()", Breaks()), "ask", "Knows.")  # type: ignore[arg-type]
+    message = call(broken, {"question": QUESTION}, mode)
+    assert message.status == "error"
+    assert message.text.startswith("ask could not answer. RuntimeError")
+    assert "sk-1234567890" not in message.text
+
+
+def asked_agent(mode: str, agent: Any, **more: Any) -> list[Any]:
+    given = {"messages": [("user", QUESTION)]}
+    if mode == "sync":
+        return list(agent.invoke(given, CONFIG, **more)["messages"])
+    return list(asyncio.run(agent.ainvoke(given, CONFIG, **more))["messages"])
+
+
+@MODES
+def test_an_agent_calls_it_reads_its_text_and_answers(mode: str) -> None:
+    model = script(calls({"question": "memory of P1?", "context": {"product_id": "P1"}}), "8 GB.")
+    messages = asked_agent(mode, create_agent(model, [SHOP]))
+    assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
+    assert "of P1 [E1]" in model.prompt()
+    assert messages[-1].text == "8 GB."
+
+
+@MODES
+def test_an_agent_goes_on_after_an_error(mode: str) -> None:
+    model = script(calls({"question": ""}), calls({"question": QUESTION}), "Now I know.")
+    messages = asked_agent(mode, create_agent(model, [SHOP]))
+    told = [message for message in messages if message.type == "tool"]
+    assert [message.status for message in told] == ["error", "success"]
+    assert messages[-1].text == "Now I know."
+
+
+@MODES
+def test_an_agent_s_run_context_reaches_the_tools(mode: str) -> None:
+    agent = create_agent(
+        script(calls({"question": QUESTION}), "Done."),
+        [as_tool(WHO, "ask_the_shop", "Knows.")],
+        context_schema=RunContext,
+    )
+    messages = asked_agent(mode, agent, context=RunContext(scope={"customer": "C1"}))
+    assert values(Answer.from_json(messages[2].artifact)) == {"s1": ["8 GB, says C1 of None"]}
+
+
+def test_a_run_context_of_its_own_stands_in_for_the_agent_s() -> None:
+    own = as_tool(WHO, "ask", "Knows.", run_context=RunContext(scope={"customer": "C9"}))
+    assert "says C9" in call(own, {"question": QUESTION}).text
+
+
+@MODES
+def test_two_calls_at_once_each_get_their_own_answer(mode: str) -> None:
+    asked = [{"question": QUESTION, "context": {"product_id": f"P{n}"}} for n in range(4)]
+    agent = create_agent(script(calls(*asked), "Done."), [SHOP], checkpointer=InMemorySaver())
+    told = [message for message in asked_agent(mode, agent) if message.type == "tool"]
+    assert [message.tool_call_id for message in told] == ["c0", "c1", "c2", "c3"]
+    for number, message in enumerate(told):
+        assert f"of P{number} [E1]" in message.text
+
+
+@MODES
+def test_a_pause_inside_is_the_agent_s_and_is_resumed_by_it(mode: str) -> None:
+    called: list[str] = []
+
+    def counted(given: Given, context: CallContext) -> str:
+        called.append(context.step)
+        return "looked up"
+
+    asks = tool("asks", lambda given, context: f"the user says {interrupt('which one?')}")
+    graph = graph_of([tool("counted", counted), asks], "s1 = counted()\ns2 = asks(a=s1.value)")
+    agent = create_agent(
+        script(calls({"question": QUESTION}), "Done."),
+        [as_tool(graph, "ask_the_shop", "Knows.")],
+        checkpointer=InMemorySaver(),
+    )
+    given = {"messages": [("user", QUESTION)]}
+    if mode == "sync":
+        paused = agent.invoke(given, CONFIG)
+        state = agent.invoke(Command(resume="the red one"), CONFIG)
+    else:
+        paused = asyncio.run(agent.ainvoke(given, CONFIG))
+        state = asyncio.run(agent.ainvoke(Command(resume="the red one"), CONFIG))
+    assert {pause.value for pause in paused["__interrupt__"]} == {"which one?"}
+    assert "the user says the red one" in state["messages"][2].text
+    assert called == ["s1"], "a finished step was repeated"
+
+
+@MODES
+def test_it_runs_in_a_tool_node(mode: str) -> None:
+    builder: Any = StateGraph(MessagesState)
+    builder.add_node("tools", ToolNode([SHOP]))
+    builder.set_entry_point("tools")
+    asked = {"messages": [calls({"question": QUESTION, "context": {"product_id": "P1"}})]}
+    graph = builder.compile()
+    ran = graph.invoke(asked) if mode == "sync" else asyncio.run(graph.ainvoke(asked))
+    assert "of P1 [E1]" in ran["messages"][-1].text
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from langchain.agents import create_agent
+from langgraph.checkpoint.sqlite import SqliteSaver
+from casewright.graph import as_tool
+from tests.graph.helpers import QUESTION, graph_of, tool
+from tests.graph.test_as_tool import CONFIG, calls, script
+
+folder, again = Path(sys.argv[1]), sys.argv[2] == "again"
+
+def counted(given, context):
+    with open(folder / "calls", "a") as log:
+        log.write(f"{context.step} {context.key}\\n")
+    return context.step
+
+def kills(given, context):
+    counted(given, context)
+    if not again:
+        time.sleep(0.7)  # a step is finished once its result is kept
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+plan = "s1 = counted()\\ns2 = kills(a=s1.value)"
+graph = graph_of([tool("counted", counted), tool("kills", kills)], plan)
+model = script(*([] if again else [calls({"question": QUESTION})]), "Done.")
+with SqliteSaver.from_conn_string(str(folder / "runs.db")) as saver:
+    agent = create_agent(model, [as_tool(graph, "ask_the_shop", "Knows.")], checkpointer=saver)
+    given = None if again else {"messages": [("user", QUESTION)]}
+    print(agent.invoke(given, CONFIG)["messages"][2].text)
+"""
+
+
+def test_an_agent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
+    assert fresh_process(KILLED, str(tmp_path), "first").returncode == -9
+    ended = fresh_process(KILLED, str(tmp_path), "again")
+    assert "survived" in ended.stdout, ended.stderr
+    made = (tmp_path / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in made] == ["s1", "s2", "s2"]
+    assert made[1] == made[2], "the call key changed"
+
+
+@MODES
+def test_a_bound_of_the_agent_s_concurrency_is_not_the_steps_one(mode: str) -> None:
+    given, config = {"question": QUESTION}, {"max_concurrency": 1}
+    if mode == "sync":
+        assert SHOP.invoke(given, config)
+    else:
+        assert asyncio.run(SHOP.ainvoke(given, config))
+
+
+class Seen(BaseCallbackHandler):
+    def __init__(self) -> None:
+        self.runs: dict[Any, tuple[str, Any]] = {}
+
+    def on_tool_start(self, serialized: Any, text: str, *, run_id: Any, **more: Any) -> None:
+        self.runs[run_id] = (more.get("name") or serialized["name"], more.get("parent_run_id"))
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, **more: Any) -> None:
+        self.runs[run_id] = (str(more.get("name")), more.get("parent_run_id"))
+
+
+@MODES
+def test_callbacks_see_the_run_within_the_tool(mode: str) -> None:
+    seen = Seen()
+    config: Any = {"callbacks": [seen], "tags": ["mine"]}
+    if mode == "sync":
+        SHOP.invoke({"question": QUESTION}, config)
+    else:
+        asyncio.run(SHOP.ainvoke({"question": QUESTION}, config))
+    (run,) = [parent for name, parent in seen.runs.values() if name == "casewright"]
+    assert seen.runs[run][0] == "ask_the_shop"

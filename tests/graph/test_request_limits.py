@@ -1,0 +1,248 @@
+"""A request may lower the budgets, and never raise them; its tenant is nobody's to change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langgraph.types import RetryPolicy
+
+from casewright.errors import InputError, ToolError
+from casewright.graph import Answer, Limits, RunContext
+from casewright.stores import Case, CaseSchema, CaseStore, text_facet
+from casewright.tools import CallContext, tool_from_store
+from tests.graph.helpers import QUESTION, Ask, Given, graph_of, statuses, tool, values
+from tests.support.encoders import HashingEncoder
+
+
+def many(given: Given, context: CallContext) -> list[str]:
+    return ["long text"] * 9
+
+
+def slow(given: Given, context: CallContext) -> str:
+    time.sleep(0.6)
+    return "late"
+
+
+MANY = tool("many", many)
+
+
+def rows_of(ask: Ask, limits: Any, **own: Any) -> list[Any]:
+    answer = ask(graph_of([MANY], "s1 = many()", **own), context=RunContext(limits=limits))
+    return values(answer)["s1"]
+
+
+@pytest.mark.parametrize("limits", [Limits(rows=2), {"rows": 2}])
+def test_a_request_s_smaller_budget_counts(ask: Ask, limits: Any) -> None:
+    assert len(rows_of(ask, limits)) == 2
+
+
+@pytest.mark.parametrize("limits", [Limits(rows=40, characters=900), {"rows": 40}, None, {}])
+def test_a_request_cannot_raise_a_budget(ask: Ask, limits: Any) -> None:
+    assert rows_of(ask, limits, rows=3, characters=4) == ["long …"] * 3
+
+
+def test_a_budget_that_is_not_named_stays_the_graph_s(ask: Ask) -> None:
+    assert rows_of(ask, {"characters": 6}, rows=5) == ["long t …"] * 5
+
+
+def test_seconds_of_a_step_are_a_request_s_to_lower(ask: Ask) -> None:
+    graph = graph_of([tool("slow", slow)], "s1 = slow()")
+    answer = ask(graph, context=RunContext(limits={"step_seconds": 0.05}))
+    assert statuses(answer) == {"s1": "timed_out"}
+    assert statuses(ask(graph)) == {"s1": "done"}
+
+
+def test_steps_are_the_planner_s_to_keep(ask: Ask) -> None:
+    asked: list[int] = []
+
+    class Counts:
+        name = "counts"
+
+        def plan(self, request: Any) -> Any:
+            from casewright.planner import PlanResult, parse_plan
+
+            asked.append(request.max_steps)
+            return PlanResult(parse_plan("s1 = many()"), self.name)
+
+        async def aplan(self, request: Any) -> Any:
+            return self.plan(request)
+
+    graph = graph_of([MANY], "s1 = many()", steps=6)
+    for limits in ({"steps": 2}, {"steps": 9}, None):
+        ask(graph, context=RunContext(planner=Counts(), limits=limits))
+    assert asked == [2, 6, 6]
+
+
+def test_of_retries_a_request_lowers_the_attempts_alone() -> None:
+    own = Limits(retry=RetryPolicy(max_attempts=3, initial_interval=0.5))
+    lower = own.within(Limits(retry=RetryPolicy(max_attempts=1, initial_interval=9.0)))
+    assert (lower.retry.max_attempts, lower.retry.initial_interval) == (1, 0.5)
+    assert own.within(Limits(retry=RetryPolicy(max_attempts=9))).retry.max_attempts == 3
+    assert own.within({"rows": 1}).retry == own.retry
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"row": 2}, "the limit 'row'. Limits of a request are steps"),
+        ({"retry": 2}, "the limit 'retry'"),
+        ({"rows": 0}, "rows=0. Give a whole number above 0"),
+        ({"rows": -1}, "rows=-1"),
+        ({"rows": 2.5}, "rows=2.5"),
+        ({"rows": True}, "rows=True"),
+        ({"rows": "2"}, "rows='2'"),
+        ({"step_seconds": float("nan")}, "step_seconds=nan. Give a number above 0"),
+        ({"step_seconds": float("inf")}, "step_seconds=inf"),
+        (3, "limits=int"),
+    ],
+)
+def test_a_wrong_budget_is_refused_by_its_name(ask: Ask, limits: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
+        rows_of(ask, limits)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"toolbox": "all"}, "toolbox=str 'all'"),
+        ({"planner": "gpt"}, "planner=str 'gpt'"),
+        ({"scope": ["C1"]}, "scope=list"),
+        ({"tenant": ""}, "tenant=str ''"),
+        ({"tenant": 7}, "tenant=int '7'"),
+        ({"tenant": "a", "scope": {"tenant": "b"}}, "two tenants: 'a', and in its scope 'b'"),
+    ],
+)
+def test_a_context_that_is_none_is_refused(ask: Ask, given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ask(graph_of([MANY], "s1 = many()"), context=RunContext(**given))
+
+
+def who(given: Given, context: CallContext) -> str:
+    return f"{context.scope.get('tenant')} {context.scope.get('customer')}"
+
+
+def test_the_tenant_is_in_every_tool_s_scope(ask: Ask) -> None:
+    graph = graph_of([tool("who", who)], "s1 = who()")
+    for context in (
+        RunContext(tenant="acme", scope={"customer": "C1"}),
+        RunContext(scope={"customer": "C1", "tenant": "acme"}),
+        {"tenant": "acme", "scope": {"customer": "C1"}},
+    ):
+        assert values(ask(graph, context=context)) == {"s1": ["acme C1"]}
+
+
+def tenants_store() -> CaseStore:
+    schema = CaseSchema("notes", (text_facet("text", HashingEncoder(64)),), tenanted=True)
+    store = CaseStore(schema, tenant="nobody")
+    for tenant in TENANTS:
+        with store.for_tenant(tenant) as own:
+            own.add(
+                Case({"text": f"the code word number {n}"}, f"{tenant} word {n}", metadata={"n": n})
+                for n in range(3)
+            )
+    return store
+
+
+TENANTS = ["acme", "bolt", "corp", "dune"]
+
+
+@pytest.fixture
+def store() -> Iterator[CaseStore]:
+    with tenants_store() as opened:
+        yield opened
+
+
+def find_in(store: CaseStore, **more: Any) -> Any:
+    return tool_from_store(store, name="find", description="Finds.", **{"per_tenant": True, **more})
+
+
+PLAN = "s1 = find(query=question)\ns2 = find(query=s1.evidence)\ns3 = find(query=context.hint)"
+
+
+def check(tenant: str, answer: Answer) -> None:
+    for step in answer.steps:
+        assert step["status"] == "done"
+        assert len(step["rows"]) == 3
+        assert all(tenant in row["evidence"] for row in step["rows"]), (tenant, step["rows"])
+
+
+def given(tenant: str) -> dict[str, Any]:
+    # What a request says of other tenants is nothing but words.
+    return {"question": "code word of bolt", "context": {"hint": "acme word", "tenant": "bolt"}}
+
+
+def test_tenants_of_one_graph_never_see_each_other_s_cases(store: CaseStore) -> None:
+    graph = graph_of([find_in(store)], PLAN)
+
+    def one(tenant: str) -> None:
+        ran = graph.invoke(given(tenant), context=RunContext(tenant=tenant))
+        check(tenant, Answer.from_state(ran))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(one, TENANTS * 6))
+
+
+def test_tenants_of_one_graph_never_see_each_other_s_cases_on_one_loop(store: CaseStore) -> None:
+    graph = graph_of([find_in(store)], PLAN)
+
+    async def one(tenant: str) -> None:
+        ran = await graph.ainvoke(given(tenant), context={"tenant": tenant})
+        check(tenant, Answer.from_state(ran))
+
+    async def everybody() -> None:
+        await asyncio.gather(*(one(tenant) for tenant in TENANTS * 6))
+
+    asyncio.run(everybody())
+
+
+def test_a_request_without_a_tenant_sees_no_case(ask: Ask, store: CaseStore) -> None:
+    answer = ask(graph_of([find_in(store)], "s1 = find(query=question)"))
+    assert statuses(answer) == {"s1": "failed"}
+    assert "names no tenant" in answer.missing[0]
+
+
+def test_a_tenant_without_cases_finds_none(ask: Ask, store: CaseStore) -> None:
+    graph = graph_of([find_in(store)], "s1 = find(query=question)")
+    assert statuses(ask(graph, context=RunContext(tenant="new"))) == {"s1": "empty"}
+
+
+def test_a_store_opened_for_one_tenant_is_searched_for_no_other(ask: Ask, store: CaseStore) -> None:
+    with store.for_tenant("acme") as acme:
+        graph = graph_of([find_in(acme, per_tenant=False)], "s1 = find(query=question)")
+        assert statuses(ask(graph, context=RunContext(tenant="acme"))) == {"s1": "done"}
+        assert statuses(ask(graph)) == {"s1": "done"}
+        answer = ask(graph, context=RunContext(tenant="bolt"))
+        assert statuses(answer) == {"s1": "failed"}
+        assert "per_tenant=True" in answer.missing[0]
+        assert "acme" not in answer.text
+
+
+def test_a_store_of_nobody_s_cases_is_everybody_s(ask: Ask) -> None:
+    schema = CaseSchema("manuals", (text_facet("text", HashingEncoder(64)),))
+    with CaseStore(schema) as manuals:
+        manuals.add([Case({"text": "memory of a phone"}, "8 GB")])
+        graph = graph_of([find_in(manuals, per_tenant=False)], "s1 = find(query=question)")
+        assert statuses(ask(graph, context=RunContext(tenant="acme"))) == {"s1": "done"}
+
+
+def test_no_plan_can_name_the_tenant(store: CaseStore) -> None:
+    assert [parameter.name for parameter in find_in(store).parameters] == ["query"]
+    with pytest.raises(ToolError, match="filter by 'tenant'"):
+        find_in(store, filters=("tenant",))
+
+
+def test_a_search_of_one_s_own_is_told_whose_cases_it_may_find(ask: Ask, store: CaseStore) -> None:
+    asked: list[Any] = []
+
+    def search(query: str, k: int, where: Any, context: CallContext) -> list[Any]:
+        asked.append(dict(where))
+        return []
+
+    graph = graph_of([find_in(store, search=search)], "s1 = find(query=question)")
+    ask(graph, {"question": QUESTION}, context=RunContext(tenant="acme"))
+    assert asked == [{"tenant": "acme"}]

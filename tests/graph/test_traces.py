@@ -1,0 +1,186 @@
+"""What a callback handler sees of a run: names, tags and metadata, and nobody's secrets there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.tools import InjectedToolArg
+from langchain_core.tools import tool as langchain_tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from casewright.graph import Answer, ChatGenerator, RunContext
+from casewright.tools import tool_from_langchain
+from tests.graph.helpers import QUESTION, Ask, ScriptedModel, graph_of, tool
+
+SECRET, CUSTOMER = "the-secret-of-the-context", "the-customer-who-asks"
+PLAN = "s1 = find(a=context.page)\ns2 = find(a=s1.value)"
+FIND = tool("find", lambda given, context: f"found {len(given)}")
+
+
+class Trace(BaseCallbackHandler):
+    """Keeps the start of every run, and with it the end."""
+
+    def __init__(self) -> None:
+        self.runs: list[dict[str, Any]] = []
+        self.ended: dict[Any, Any] = {}
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **told: Any) -> None:
+        self.runs.append({"kind": "chain", **told})
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **told: Any) -> None:
+        self.runs.append({"kind": "model", **told})
+
+    def on_tool_start(self, serialized: Any, input_str: str, **told: Any) -> None:
+        self.runs.append({**told, "kind": "tool", "name": serialized["name"], "input": input_str})
+
+    def on_chain_end(self, outputs: Any, **told: Any) -> None:
+        self.ended[told["run_id"]] = outputs
+
+    def named(self, name: str, kind: str = "chain") -> list[dict[str, Any]]:
+        return [run for run in self.runs if run["name"] == name and run["kind"] == kind]
+
+    def own(self, name: str) -> dict[str, Any]:
+        """Our metadata of the innermost run of this name."""
+        told = self.named(name)[-1]["metadata"]
+        return {key: value for key, value in told.items() if key.startswith("casewright_")}
+
+
+def traced(ask: Ask, graph: Any, config: Any = None, **scope: str) -> tuple[Trace, Answer]:
+    trace = Trace()
+    answer = ask(
+        graph,
+        {"question": QUESTION, "context": {"page": SECRET}},
+        {**(config or {}), "callbacks": [trace]},
+        RunContext(scope=scope),
+    )
+    return trace, answer
+
+
+def test_every_run_within_the_graph_has_the_tag(ask: Ask) -> None:
+    trace, _ = traced(ask, graph_of([FIND], PLAN))
+    assert {"casewright", "plan", "execute", "generate"} <= {run["name"] for run in trace.runs}
+    assert all("casewright" in run["tags"] for run in trace.runs)
+
+
+def test_graph_is_the_root_and_nodes_and_steps_are_within(ask: Ask) -> None:
+    trace, _ = traced(ask, graph_of([FIND], PLAN))
+    (root,) = trace.named("casewright")
+    assert root["parent_run_id"] is None
+    parents = {run["run_id"]: run for run in trace.runs}
+    for name, within in {"plan": "casewright", "s1 find": "execute", "s2 find": "execute"}.items():
+        first = trace.named(name)[0]
+        assert parents[first["parent_run_id"]]["name"] == within
+
+
+def test_steps_say_run_planner_plan_step_and_tool(ask: Ask) -> None:
+    trace, answer = traced(ask, graph_of([FIND], PLAN), customer=CUSTOMER)
+    for step in ("s1", "s2"):
+        assert trace.own(f"{step} find") == {
+            "casewright_run_id": answer.run_id,
+            "casewright_planner": "fixed",
+            "casewright_plan": PLAN,
+            "casewright_scope": ["customer"],
+            "casewright_step": step,
+            "casewright_tool": "find",
+        }
+
+
+def test_nodes_after_the_plan_say_which_run_and_plan(ask: Ask) -> None:
+    trace, answer = traced(ask, graph_of([FIND], PLAN))
+    for node in ("execute", "generate"):
+        assert trace.own(node)["casewright_run_id"] == answer.run_id
+        assert trace.own(node)["casewright_plan"] == PLAN
+
+
+def test_end_of_a_step_says_how_it_ended(ask: Ask) -> None:
+    def broken(given: Any, context: Any) -> Any:
+        raise ValueError("no such thing")
+
+    plan = "s1 = find()\ns2 = break_down()"
+    trace, _ = traced(ask, graph_of([FIND, tool("break_down", broken)], plan))
+    ends = [trace.ended[trace.named(name)[0]["run_id"]] for name in ("s1 find", "s2 break_down")]
+    assert [(end["step"], end["tool"], end["status"]) for end in ends] == [
+        ("s1", "find", "done"),
+        ("s2", "break_down", "failed"),
+    ]
+
+
+def test_metadata_holds_no_value_of_context_or_scope_and_is_plain_json(ask: Ask) -> None:
+    trace, _ = traced(ask, graph_of([FIND], PLAN), customer=CUSTOMER)
+    told = [{key: run[key] for key in ("name", "tags", "metadata")} for run in trace.runs]
+    assert SECRET not in json.dumps(told)
+    assert CUSTOMER not in json.dumps(told)
+    for name in ("plan", "execute", "generate", "s1 find"):
+        assert json.loads(json.dumps(trace.own(name))) == trace.own(name)
+
+
+def test_next_question_on_a_thread_is_not_told_as_the_last_one(ask: Ask) -> None:
+    graph = graph_of([FIND], PLAN, checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "one"}}
+    _, first = traced(ask, graph, thread)
+    trace, second = traced(ask, graph, thread)
+    assert first.run_id != second.run_id
+    assert trace.own("plan") == {"casewright_scope": []}
+    assert trace.own("s1 find")["casewright_run_id"] == second.run_id
+
+
+def test_runs_of_tools_and_models_say_which_step_they_are_of(ask: Ask) -> None:
+    @langchain_tool
+    def look_up(query: str, customer: Annotated[str, InjectedToolArg]) -> str:
+        """Look something up for who asks."""
+        return f"it is found for {len(customer)}"
+
+    found = tool_from_langchain(look_up)
+    generator = ChatGenerator(ScriptedModel(script="It is found. [E1]"))
+    graph = graph_of([found], "s1 = look_up(query=question)", generator)
+    trace, answer = traced(ask, graph, customer=CUSTOMER)
+    assert answer.text.startswith("It is found.")
+    (tool_run,) = trace.named("look_up", "tool")
+    assert tool_run["metadata"]["casewright_step"] == "s1"
+    assert CUSTOMER not in str(tool_run)
+    (model_run,) = [run for run in trace.runs if run["kind"] == "model"]
+    assert model_run["metadata"]["casewright_run_id"] == answer.run_id
+    assert "casewright_step" not in model_run["metadata"]
+
+
+def test_caller_s_own_tags_metadata_and_run_name_stay(ask: Ask) -> None:
+    own = {"tags": ["theirs"], "metadata": {"plan": "premium"}, "run_name": "ours"}
+    trace, _ = traced(ask, graph_of([FIND], PLAN), own)
+    (root,) = trace.named("ours")
+    assert root["parent_run_id"] is None
+    for run in (root, *trace.named("s1 find")):
+        assert {"theirs", "casewright"} <= set(run["tags"])
+        assert run["metadata"]["plan"] == "premium"
+
+
+class Parent(TypedDict, total=False):
+    question: str
+    answer: dict[str, Any]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_runs_inside_a_parent_graph_are_told_apart_from_its_own(mode: str) -> None:
+    builder: Any = StateGraph(Parent)
+    builder.add_node("before", lambda state: {"question": state["question"].upper()})
+    builder.add_node("look_up", graph_of([FIND], "s1 = find()"))
+    builder.add_edge(START, "before")
+    builder.add_edge("before", "look_up")
+    builder.add_edge("look_up", END)
+    parent, trace = builder.compile(name="theirs"), Trace()
+    config: Any = {"callbacks": [trace]}
+    if mode == "sync":
+        parent.invoke({"question": QUESTION}, config)
+    else:
+        asyncio.run(parent.ainvoke({"question": QUESTION}, config))
+    for name in ("theirs", "before", "look_up"):
+        assert all("casewright" not in run["tags"] for run in trace.named(name))
+    for name in ("casewright", "plan", "execute", "s1 find", "generate"):
+        assert trace.named(name)
+        assert all("casewright" in run["tags"] for run in trace.named(name))
+    assert trace.own("s1 find")["casewright_step"] == "s1"

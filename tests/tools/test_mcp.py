@@ -1,0 +1,203 @@
+"""Tools of a real MCP server, a process of its own on stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import DependencyError, ToolError
+from casewright.graph import Answer, RunContext
+from casewright.tools import Source, Toolbox, ToolSpec, tools_from_mcp
+from tests.graph.helpers import Ask, Awaiting, Blocking, graph_of, statuses, step_of
+
+pytest.importorskip("langchain_mcp_adapters.tools", reason="the extra mcp is not installed")
+
+SCRIPT = Path(__file__).with_name("mcp_server.py")
+
+
+@pytest.fixture(params=[Blocking(), Awaiting()], ids=lambda ask: ask.mode)
+def ask(request: pytest.FixtureRequest) -> Ask:
+    chosen: Ask = request.param
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mcp")
+
+
+def connections(folder: Path) -> Any:
+    arguments = [str(SCRIPT), str(folder)]
+    return {"shop": {"transport": "stdio", "command": sys.executable, "args": arguments}}
+
+
+def offered(folder: Path, **more: Any) -> dict[str, ToolSpec]:
+    tools = asyncio.run(tools_from_mcp(connections(folder), **more))
+    return {tool.name: tool for tool in tools}
+
+
+@pytest.fixture(scope="module")
+def tools(folder: Path) -> dict[str, ToolSpec]:
+    results = {"as_text": ("name",), "untyped": ("name", "more")}
+    sources = {"describe": {"product_id": ("step", "context")}}
+    return offered(folder, results=results, sources=sources, scope=("customer",))
+
+
+def test_a_server_s_tools_are_declared_with_the_fields_of_their_output(
+    tools: dict[str, ToolSpec],
+) -> None:
+    assert len(Toolbox(tools.values())) == len(tools) + 1
+    search = tools["search"]
+    assert (search.description, search.results) == ("Finds products.", ("product_id", "name"))
+    query, limit = search.parameters
+    assert (query.kind, query.required, limit.kind, limit.required) == (
+        "string",
+        True,
+        "integer",
+        False,
+    )
+    assert tools["read_product"].results == ("product_id", "name")
+    assert tools["describe"].results == tools["words"].results == ("evidence",)
+    assert tools["describe"].parameters[0].sources == {Source.STEP, Source.CONTEXT}
+
+
+def test_a_plan_over_several_tools_runs_and_is_answered(
+    ask: Ask, tools: dict[str, ToolSpec]
+) -> None:
+    plan = """\
+s1 = search(query="phone", limit=2)
+s2 = describe(product_id=s1[1].product_id)
+s3 = read_product(product_id=s1.product_id)
+s4 = as_text(query="tea")
+s5 = words(query="tea")
+s6 = untyped(query="tea")
+s7 = nothing(query="tea")"""
+    answer = ask(graph_of(tools.values(), plan, step_seconds=60))
+    found = {step["step"]: step["rows"] for step in answer.steps}
+    assert found == {
+        "s1": [
+            {"product_id": "P0", "name": "phone 0"},
+            {"product_id": "P1", "name": "phone 1"},
+        ],
+        "s2": [{"evidence": "P1 has 8 GB"}],
+        "s3": [{"product_id": "P0", "name": "name of P0"}],
+        "s4": [{"name": '[{"name": "tea a"}, {"name": "tea b"}]'}],
+        "s5": [{"evidence": "tea one\ntea two"}],
+        "s6": [{"name": "tea", "more": [1, 2]}],
+        "s7": [],
+    }
+    assert statuses(answer)["s7"] == "empty"
+    assert "P1 has 8 GB" in answer.text
+
+
+def test_a_tool_that_fails_fails_its_step_and_the_run_goes_on(
+    ask: Ask, tools: dict[str, ToolSpec]
+) -> None:
+    plan = """\
+s1 = fails(query="tea")
+s2 = describe(product_id=s1.evidence)
+s3 = picture()
+s4 = search(query="tea")"""
+    answer = ask(graph_of(tools.values(), plan, step_seconds=60))
+    assert statuses(answer) == {"s1": "failed", "s2": "skipped", "s3": "failed", "s4": "done"}
+    assert "no luck with tea" in step_of(answer, "s1")["error"]
+    assert step_of(answer, "s1")["attempts"] == 1
+    assert "no text" in step_of(answer, "s3")["error"]
+
+
+def test_a_server_that_dies_fails_its_step_and_serves_the_next(
+    ask: Ask, tools: dict[str, ToolSpec]
+) -> None:
+    plan = 's1 = dies(query="tea")\ns2 = search(query="tea")'
+    answer = ask(graph_of(tools.values(), plan, step_seconds=60))
+    assert statuses(answer) == {"s1": "failed", "s2": "done"}
+    assert "Connection closed" in step_of(answer, "s1")["error"]
+
+
+def gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_a_slow_tool_is_abandoned_in_time_and_its_server_ends(
+    ask: Ask, tools: dict[str, ToolSpec], folder: Path
+) -> None:
+    graph = graph_of(tools.values(), 's1 = slow(query="tea")\ns2 = no_evidence()', step_seconds=8)
+    (folder / "slow").unlink(missing_ok=True)
+    started = time.monotonic()
+    answer = ask(graph)
+    assert statuses(answer)["s1"] == "timed_out"
+    assert time.monotonic() - started < 12
+    process = int((folder / "slow").read_text())
+    while not gone(process):
+        assert time.monotonic() - started < 30, "the server was left running"
+        time.sleep(0.1)
+
+
+def test_who_asks_is_the_request_s_to_say(ask: Ask, tools: dict[str, ToolSpec]) -> None:
+    assert [parameter.name for parameter in tools["orders"].parameters] == ["query"]
+    graph = graph_of(tools.values(), 's1 = orders(query="tea")', step_seconds=60)
+    answer = ask(graph, context=RunContext(scope={"customer": "C1"}))
+    assert step_of(answer, "s1")["rows"] == [{"evidence": "tea of C1"}]
+    answer = ask(graph)
+    assert statuses(answer) == {"s1": "failed"}
+    assert "asker's customer" in step_of(answer, "s1")["error"]
+
+
+def test_concurrent_runs_each_have_their_own_session(tools: dict[str, ToolSpec]) -> None:
+    graph = graph_of(tools.values(), "s1 = orders(query=question)", step_seconds=60)
+
+    async def one(name: str) -> str:
+        ran = await graph.ainvoke({"question": name}, context={"scope": {"customer": name}})
+        return str(Answer.from_state(ran).steps[0]["rows"])
+
+    async def everybody() -> list[str]:
+        return list(await asyncio.gather(*(one(f"C{n}") for n in range(4))))
+
+    for number, rows in enumerate(asyncio.run(everybody())):
+        assert rows == str([{"evidence": f"C{number} of C{number}"}])
+
+
+def test_names_of_two_servers_are_kept_apart_by_a_prefix(folder: Path) -> None:
+    two = {name: connections(folder)["shop"] for name in ("a", "b")}
+    tools = asyncio.run(tools_from_mcp(two, prefix=True))
+    assert {"a_search", "b_search"} <= {tool.name for tool in tools}
+    with pytest.raises(ToolError, match="two tools named"):
+        Toolbox(asyncio.run(tools_from_mcp(two)))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"results": {"serach": ("name",)}}, r"\['serach'\], which no server has.*search"),
+        ({"sources": {"serach": {}}}, r"\['serach'\]"),
+        ({"sources": {"search": {"text": ("step",)}}}, "no parameter"),
+    ],
+)
+def test_what_is_declared_of_nothing_is_refused(
+    folder: Path, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ToolError, match=message):
+        offered(folder, **more)
+
+
+@pytest.mark.parametrize("command", ["no-such-command", "false"])
+def test_a_server_that_does_not_start_is_named(command: str) -> None:
+    server: Any = {"till": {"transport": "stdio", "command": command, "args": []}}
+    with pytest.raises(ToolError, match=r"'till' does not say.*Check its command"):
+        asyncio.run(tools_from_mcp(server))
+
+
+def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_mcp_adapters.tools", None)
+    with pytest.raises(DependencyError, match=r"casewright\[mcp\]"):
+        asyncio.run(tools_from_mcp({}))
