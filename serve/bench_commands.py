@@ -9,6 +9,7 @@ import typer
 
 from casewright.errors import InputError
 from casewright.serve.bench_backgammon_command import register as register_backgammon
+from casewright.serve.bench_conversations_command import register as register_conversations
 from casewright.serve.bench_math24_command import register as register_math24
 from casewright.serve.bench_truthfulqa_command import register as register_truthfulqa
 from casewright.serve.options import (
@@ -30,6 +31,7 @@ bench = typer.Typer(help="Measure, side by side in one run.")
 register_truthfulqa(bench)
 register_math24(bench)
 register_backgammon(bench)
+register_conversations(bench)
 
 
 @bench.command("planner")

@@ -13,7 +13,10 @@ from typer.exceptions import TyperException
 from casewright import __version__
 from casewright.errors import CasewrightError, InputError
 from casewright.serve.bench_commands import bench
+from casewright.serve.bench_serve_command import register as register_bench_serve
 from casewright.serve.calibrate_command import calibrate
+from casewright.serve.chat_command import chat
+from casewright.serve.config_command import config
 from casewright.serve.finetune_commands import finetune
 from casewright.serve.ingest_commands import ingest
 from casewright.serve.options import (
@@ -21,22 +24,27 @@ from casewright.serve.options import (
     Aids,
     AsJson,
     Checkers,
+    ConfigFile,
     ContextText,
+    DefaultedDomainName,
+    DefaultedGeneratorName,
     DefaultedPlannerName,
     Device,
-    DomainName,
     DType,
     EncoderName,
     Examples,
     FeedbackJudge,
-    GeneratorName,
     Grammar,
+    HistoryFile,
     Home,
     Move,
     Off,
     Roll,
     SourceTree,
 )
+from casewright.serve.serve_command import register as register_serve
+from casewright.serve.settings_file import find_settings_file
+from casewright.serve.show_command import check_run_file, show
 
 if TYPE_CHECKING:
     from casewright.serve.session import Session
@@ -49,6 +57,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+register_bench_serve(bench)
 app.add_typer(bench, name="bench")
 app.add_typer(finetune, name="finetune")
 
@@ -59,13 +68,23 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+#: These read the settings themselves, with the file and the flags that they are given.
+_READ_SETTINGS = ("ask", "chat", "config", "plan", "serve")
+
+
 @app.callback()
 def casewright(
+    command: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Plan look-ups in one call, run them over case stores and tools, answer with citations."""
+    if command.invoked_subcommand not in _READ_SETTINGS and find_settings_file() is not None:
+        from casewright.serve.settings import choose_folders, load_settings
+
+        # Every command finds the stores where the file says that they are.
+        choose_folders(load_settings())
 
 
 @app.command()
@@ -73,11 +92,12 @@ def ask(
     question: Annotated[
         str | None, typer.Argument(help="What you want to know; or give an image.")
     ] = None,
-    domain: DomainName = "shopping",
+    domain: DefaultedDomainName = None,
     customer: Annotated[
         str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
     ] = None,
     context: ContextText = None,
+    history: HistoryFile = None,
     image: Annotated[
         Path | None,
         typer.Option(
@@ -108,52 +128,86 @@ def ask(
     dtype: DType = None,
     examples: Examples = None,
     aids: Aids = None,
-    generator: GeneratorName = "extractive",
+    generator: DefaultedGeneratorName = None,
     encoder: EncoderName = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Also save the run; casewright show opens it.", metavar="FILE"),
+    ] = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question: plan, look up, and word an answer that cites its evidence."""
     from casewright.domains import find_domain
     from casewright.planner.request import check_question
+    from casewright.serve.chosen import chosen
+    from casewright.serve.dialogue import Dialogue, read_history
     from casewright.serve.output import print_answer, print_json
     from casewright.serve.planners import ModelSettings
     from casewright.serve.session import (
-        check_generator,
         make_generator,
         open_session,
         read_context,
         scope_of,
     )
 
-    if image is not None and question is None:
+    if save is not None:
+        check_run_file(save)
+    using = chosen(
+        config,
+        domain=domain,
+        planner=planner,
+        generator=generator,
+        encoder=encoder,
+        adapter=adapter,
+        device=device,
+        dtype=dtype,
+        feedback=feedback,
+    )
+    if image is not None and question is None and save is None:
         from casewright.serve.image_answer import ask_image
 
         details = {"roll": roll, "move": move, "checkers": checkers, "home": home, "off": off}
         ask_image(
-            find_domain(domain), image, generator, html, details, retain=retain, as_json=as_json
+            find_domain(using.domain),
+            image,
+            using.generator,
+            html,
+            details,
+            retain=retain,
+            as_json=as_json,
         )
         return
     of_image = (image, html, roll, move, checkers, home, off)
     if question is None or retain or any(one is not None for one in of_image):
         raise InputError(
             "Give a question, or --image FILE without one; --html, --retain and what describes a "
-            "board go with --image."
+            "board go with --image, --save goes with a question."
         )
     check_question(question)
-    check_generator(generator)
-    known = read_context(context)
-    scope = scope_of(find_domain(domain), {"customer": customer})
-    settings = ModelSettings(adapter, device, dtype, examples, aids=aids)
-    session = open_session(domain, planner, store, encoder, source, feedback, settings, scope)
+    known, said = read_context(context), read_history(history)
+    scope = scope_of(find_domain(using.domain), {"customer": customer})
+    model = ModelSettings(using.adapter, using.device, using.dtype, examples, aids=aids)
+    session = open_session(
+        using.domain,
+        using.planner,
+        store,
+        using.encoder,
+        source,
+        using.feedback,
+        model,
+        scope,
+    )
     try:
-        from casewright.graph import RunContext
-
-        graph = session.graph(make_generator(generator, session.encoder, session.domain))
-        result = graph.invoke(
-            {"question": question, "context": known}, context=RunContext(scope=scope)
-        )
+        graph = session.graph(make_generator(using.generator, session.encoder, session.domain))
+        result = Dialogue(graph, scope, said).ask(question, known)
     finally:
         session.close()
+    if save is not None:
+        from casewright.graph import Answer
+        from casewright.graph.run_file import save_run
+
+        save_run(save, Answer.from_state(result))
     (print_json if as_json else print_answer)(result["answer"])
 
 
@@ -166,7 +220,7 @@ def plan(
     target: Annotated[
         Path | None, typer.Option("--output", help="Where to write their plans; stdout by default.")
     ] = None,
-    domain: DomainName = "shopping",
+    domain: DefaultedDomainName = None,
     context: ContextText = None,
     planner: DefaultedPlannerName = None,
     adapter: Adapter = None,
@@ -175,10 +229,12 @@ def plan(
     examples: Examples = None,
     aids: Aids = None,
     grammar: Grammar = True,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the look-up plan of one question, or of every query of a file; nothing is run."""
     from casewright.planner.request import PlanRequest, check_question
+    from casewright.serve.chosen import chosen
     from casewright.serve.output import print_json
     from casewright.serve.planners import ModelSettings
     from casewright.serve.session import open_session, read_context
@@ -196,8 +252,11 @@ def plan(
     if target is not None:
         _check_target(target, source)
     known = read_context(context)
-    settings = ModelSettings(adapter, device, dtype, examples, grammar, aids)
-    session = open_session(domain, planner, model=settings)
+    using = chosen(
+        config, domain=domain, planner=planner, adapter=adapter, device=device, dtype=dtype
+    )
+    model = ModelSettings(using.adapter, using.device, using.dtype, examples, grammar, aids)
+    session = open_session(using.domain, using.planner, model=model)
     try:
         if source is not None:
             _plan_file(source, target, session)
@@ -306,6 +365,10 @@ def domains(
 
 app.command()(ingest)
 app.command()(calibrate)
+app.command()(chat)
+app.command()(config)
+app.command()(show)
+register_serve(app)
 
 
 def main() -> None:

@@ -30,7 +30,12 @@ def check_feedback(name: str | None, domain: Domain) -> None:
             f"The domain {domain.name!r} searches once a step. Leave --feedback out; it goes with "
             "--domain code and --domain documents."
         )
-    if name != OFFLINE and ":" not in str(name):
+    check_judge(name)
+
+
+def check_judge(name: str | None) -> None:
+    """Raise ``InputError`` where there is no such judge."""
+    if name not in (None, OFF, OFFLINE) and ":" not in str(name):
         raise InputError(
             f"There is no judge {name!r}. Judges are: {OFFLINE}, or a chat model as "
             f"provider:model, for example openai:gpt-4o-mini; {OFF} searches once."

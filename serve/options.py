@@ -8,6 +8,23 @@ from typing import Annotated
 import typer
 
 DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
+DefaultedDomainName = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        "-d",
+        help="What the question is about; shopping, unless a setting says otherwise.",
+        metavar="NAME",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file of settings; casewright config shows what they are.",
+        metavar="FILE",
+    ),
+]
 _PLANNERS = (
     "case, shape (case without its reader), classifiers, mistral for the language model that "
     "ships, local:FOLDER for another one in this process (a model's folder, or an adapter's, which "
@@ -66,8 +83,24 @@ Grammar = Annotated[
 GeneratorName = Annotated[
     str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
 ]
+DefaultedGeneratorName = Annotated[
+    str | None,
+    typer.Option(
+        "--generator",
+        help="extractive, as by default, or a chat model as provider:model.",
+        metavar="NAME",
+    ),
+]
 ContextText = Annotated[
     str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
+]
+HistoryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        help="Earlier turns: a JSON file of questions and answers, the earliest first.",
+        metavar="FILE",
+    ),
 ]
 SourceTree = Annotated[
     str | None,

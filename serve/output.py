@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -23,17 +24,31 @@ STOPPED = {
     "search_failed": "it ended, since a search failed",
 }
 
+# What moves a terminal's cursor or turns its text around, and halves of surrogate pairs.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Return a text of unknown origin as a terminal may be given it."""
+    # A line end of Windows is one.
+    return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
+
 
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # The line ends are ours; those of texts are escaped already.
+    sys.stdout.write(_UNPRINTABLE.sub(lambda one: f"\\u{ord(one[0]):04x}", text) + "\n")
 
 
 def print_answer(answer: Mapping[str, Any]) -> None:
     """Print an answer for people: the plan with its steps, the text, the evidence it cites."""
+    from rich import markup
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    def escape(text: str) -> str:
+        return markup.escape(visible(text))
 
     console = Console(highlight=False)
     steps = Table("", "step", "ms", "results", box=None, pad_edge=False, header_style="dim")
@@ -49,7 +64,7 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     for step in answer["steps"]:
         lines = [line for told in step["reports"] if (line := _round_told(told))]
         if lines:
-            console.print(f"\n[bold]Rounds of {step['step']}[/bold]")
+            console.print(f"\n[bold]Rounds of {escape(step['step'])}[/bold]")
         for line in lines:
             console.print(escape(line), soft_wrap=True)
     console.print("\n[bold]Answer[/bold]")
@@ -61,7 +76,9 @@ def print_answer(answer: Mapping[str, Any]) -> None:
         console.print("\n[bold]Evidence[/bold]")
     for item in cited:
         origin = item["source"] or item["tool"]
-        console.print(f"{escape('[' + item['id'] + ']')} {escape(origin)}  [dim]{item['step']}[/]")
+        console.print(
+            f"{escape('[' + item['id'] + ']')} {escape(origin)}  [dim]{escape(item['step'])}[/]"
+        )
     planner, usage = answer["planner"], answer["usage"]
     fell_back = f" ({planner['fallback']})" if planner["fallback"] else ""
     console.print(
@@ -76,6 +93,14 @@ def print_answer(answer: Mapping[str, Any]) -> None:
 
 def _round_told(told: Mapping[str, Any]) -> str:
     """Return what a feedback loop reported, in words; empty for what other tools report."""
+    try:
+        return _feedback_told(told)
+    except (KeyError, TypeError, ValueError):
+        # Another tool's report of the same name.
+        return ""
+
+
+def _feedback_told(told: Mapping[str, Any]) -> str:
     if told.get("event") == "feedback_round":
         note = f" {told['note']}" if told["note"] else ""
         return (

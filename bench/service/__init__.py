@@ -1,0 +1,1 @@
+"""What serving over HTTP costs beside the bare graph, and whether it lasts."""

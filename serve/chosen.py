@@ -1,0 +1,68 @@
+"""What `ask` and `plan` work with: their flags, else the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The domain, and what answers for it; ``None`` is each one's own default.
+
+    Attributes:
+        domain: The domain's name.
+        planner: The planner's name.
+        generator: Who words the answer.
+        encoder: A sentence-transformers model.
+        adapter: Of the planner's local model.
+        device: Where that runs.
+        dtype: In which numbers.
+        feedback: Who judges what searches find.
+    """
+
+    domain: str
+    planner: str | None
+    generator: str
+    encoder: str | None
+    adapter: str | None
+    device: str | None
+    dtype: str | None
+    feedback: str | None
+
+
+def chosen(config: Path | None, **flags: str | None) -> Chosen:
+    """Read the settings, and keep this process's stores where they say.
+
+    A setting that this domain or planner has no use for is left out, so that one file serves all
+    of them; a flag that it has no use for is left in, to be refused.
+
+    Args:
+        config: The TOML file that ``--config`` names.
+        flags: What the command was given, by the setting's name; ``None`` where it was not.
+
+    Raises:
+        InputError: A setting cannot be read.
+    """
+    from casewright.domains import find_domain
+    from casewright.planner.shipped import SHIPPED
+    from casewright.serve.default_planner import default_planner
+    from casewright.serve.planners import is_local
+    from casewright.serve.settings import choose_folders, load_settings
+
+    loaded = load_settings(config, **flags)
+    choose_folders(loaded)
+    settings = loaded.settings
+    planner = settings.planner or default_planner(settings.domain)
+    useless = set() if is_local(planner) else {"adapter", "device", "dtype"}
+    if planner == SHIPPED:
+        useless.add("adapter")
+    if find_domain(settings.domain).looping is None:
+        useless.add("feedback")
+    found: dict[str, Any] = {
+        name: None if name in useless and loaded.origins[name].kind != "flag" else value
+        for name in Chosen.__slots__
+        for value in [getattr(settings, name)]
+    }
+    return Chosen(**found)

@@ -1,0 +1,89 @@
+"""`casewright serve`: the HTTP service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from casewright.errors import DependencyError
+from casewright.serve.options import (
+    ConfigFile,
+    DefaultedDomainName,
+    DefaultedGeneratorName,
+    DefaultedPlannerName,
+    EncoderName,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("serve")(serve)
+
+
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on; 127.0.0.1.", metavar="ADDRESS")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port, 8000; 0 takes a free one, and says which.")
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens", help="A TOML file of [[tokens]], each a token and a tenant.", metavar="FILE"
+        ),
+    ] = None,
+    without_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--without-tokens",
+            help="Ask for no tokens, on a loopback address; the tenant is local.",
+        ),
+    ] = False,
+    domain: DefaultedDomainName = None,
+    planner: DefaultedPlannerName = None,
+    generator: DefaultedGeneratorName = None,
+    encoder: EncoderName = None,
+    threads: Annotated[
+        Path | None,
+        typer.Option(
+            "--threads", help="A SQLite file for threads; in memory by default.", metavar="FILE"
+        ),
+    ] = None,
+    retain: Annotated[
+        str | None,
+        typer.Option(help="Which answers become cases: off, verified, approved.", metavar="WHICH"),
+    ] = None,
+    langserve: Annotated[
+        bool | None, typer.Option("--langserve/--no-langserve", help="LangServe's routes too.")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Answer questions over HTTP, until told to end: Ctrl+C, or SIGTERM."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise DependencyError(
+            "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
+        ) from error
+    from casewright.serve.service.starting import Asked, start
+
+    start(
+        Asked(
+            config=config,
+            host=host,
+            port=port,
+            tokens_file=tokens,
+            without_tokens=without_tokens,
+            domain=domain,
+            planner=planner,
+            generator=generator,
+            encoder=encoder,
+            threads_file=threads,
+            retain=retain,
+            langserve=langserve,
+        )
+    )

@@ -1,0 +1,1 @@
+"""The HTTP service: its own routes, LangServe's beside them, and who may ask."""

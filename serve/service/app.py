@@ -1,0 +1,100 @@
+"""The application: routes, limits and errors around one compiled graph."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from casewright import __version__
+from casewright.errors import InputError
+from casewright.serve.service import (
+    ask_routes,
+    case_routes,
+    docs_page,
+    health_routes,
+    problems,
+    thread_routes,
+)
+from casewright.serve.service.answers import Answers
+from casewright.serve.service.checkpoints import check_threads_file, open_checkpoints
+from casewright.serve.service.limits import Admission
+from casewright.serve.service.models import Problem
+from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.runs import Runs
+from casewright.serve.service.tokens import Authenticated, Tokens
+
+_ABOUT = (
+    "Asks over planned look-ups, answers with checked citations. Whose request it is follows from "
+    "its bearer token; threads and kept answers are each tenant's own."
+)
+
+
+def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = None) -> FastAPI:
+    """Return the service.
+
+    Args:
+        parts: What answers.
+        options: What bounds it.
+        answers: Where answers are kept, if any are. Whoever opened this and the parts closes them
+            after the service has ended.
+
+    Raises:
+        InputError: The threads' file cannot be used, or answers are to be kept and nowhere is.
+        DependencyError: A package that the options need is not installed.
+    """
+    if options.threads_file is not None:
+        check_threads_file(options.threads_file)
+    if options.retain != "off" and answers is None:
+        raise InputError(f"retain is {options.retain!r}: give Answers to keep them in.")
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_checkpoints(options.threads_file) as saver:
+            app.state.runs = Runs(parts, options, saver, answers)
+            yield
+            app.state.runs.close()
+
+    app = FastAPI(
+        title="Casewright",
+        version=__version__,
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    problems.install(app)
+    for routes in (ask_routes, thread_routes, case_routes, health_routes, docs_page):
+        app.include_router(routes.router)
+    if options.langserve:
+        from casewright.serve.service.langserve_routes import add_langserve
+
+        add_langserve(app)
+    # The last that is added is the first that a request meets.
+    app.add_middleware(
+        Admission,
+        max_body_bytes=options.max_body_bytes,
+        max_concurrency=options.max_concurrency,
+        request_seconds=options.request_seconds,
+    )
+    app.add_middleware(Authenticated, tokens=Tokens(options.tokens))
+    app.add_middleware(problems.Contained)
+    _describe(app)
+    return app
+
+
+def _describe(app: FastAPI) -> None:
+    """Have OpenAPI name what the routes refer to."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        described = made()
+        schemas = described["components"]["schemas"]
+        schemas["Problem"] = Problem.model_json_schema()
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,88 @@
+"""Server-sent events: a run's events as they happen, and an end that is told in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from casewright.serve.service.problems import problem, told
+from casewright.serve.service.runs import Event
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+MEDIA_TYPE = "text/event-stream"
+#: After so long without an event a comment is sent, so that no proxy takes the stream for dead.
+KEEP_ALIVE_SECONDS = 15.0
+
+
+def encoded(event: Event) -> bytes:
+    """Return an event as its lines."""
+    # JSON has no line breaks: it is one line of data.
+    data = json.dumps(event.data, ensure_ascii=False)
+    return f"event: {event.name}\ndata: {data}\n\n".encode()
+
+
+async def lines(
+    events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
+) -> AsyncGenerator[bytes, None]:
+    """Yield a run's events as bytes; where it fails, or its time is over, ``error`` is the last.
+
+    Args:
+        events: The run; it is closed, and its work cancelled, when whoever reads this leaves.
+        deadline: When its time is over, by the event loop's clock.
+        keep_alive: Seconds after which a comment is sent.
+    """
+    happened: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    async def run() -> None:
+        # In a task of its own: a run's cancel scopes must not change tasks between two events.
+        try:
+            async with asyncio.timeout_at(deadline), aclosing(events):
+                async for event in events:
+                    happened.put_nowait(event)
+        except Exception as error:  # noqa: BLE001 - the response has begun: told as an event
+            status, detail = told(error)
+            happened.put_nowait(Event("error", problem(status, detail)))
+        finally:
+            happened.put_nowait(None)
+
+    work = asyncio.ensure_future(run())
+    try:
+        while True:
+            try:
+                event = await asyncio.wait_for(happened.get(), keep_alive)
+            except TimeoutError:
+                yield b": still at work\n\n"
+                continue
+            if event is None:
+                return
+            yield encoded(event)
+    finally:
+        work.cancel()
+        await asyncio.wait({work})
+
+
+class EventStream(Response):
+    """A response of server-sent events, which closes its run however the sending ends."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, content: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(None, 200, {"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        async with aclosing(self._content) as content:
+            await send(start)
+            async for part in content:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,169 @@
+"""What bounds a request: its size, its time, and how many there are at once.
+
+Plain ASGI: Starlette's ``BaseHTTPMiddleware`` holds streams back and hides that a client has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+
+from casewright.serve.service.problems import problem_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: How much longer than a request a stream may take, to say by itself that its time is over.
+GRACE_SECONDS = 2.0
+#: How long cancelled work is waited for.
+CANCEL_SECONDS = 5.0
+log = logging.getLogger("casewright.service")
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _GoneError(Exception):
+    pass
+
+
+class _Reply:
+    """What was sent so far."""
+
+    def __init__(self, send: Send, deadline: asyncio.Timeout) -> None:
+        self._send = send
+        self._deadline = deadline
+        self.begun = self.whole = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and not self.begun:
+            self.begun = True
+            # From now on there is no other status to answer with: a stream tells its end itself.
+            if (when := self._deadline.when()) is not None and not self._deadline.expired():
+                self._deadline.reschedule(when + GRACE_SECONDS)
+        self.whole |= message["type"] == "http.response.body" and not message.get("more_body")
+        await self._send(message)
+
+
+class Admission:
+    """Lets requests in: so many at once, each of a bounded size, for a bounded time.
+
+    A request's body is read before its work starts. From then on the connection is watched: where
+    the client goes, the work is cancelled.
+
+    Args:
+        app: What answers.
+        max_body_bytes: The largest body; 413 beyond.
+        max_concurrency: How many POST requests are worked on at once; as many more wait, and the
+            others are sent away with 503.
+        request_seconds: How long one may take, waiting included; 504 beyond.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, max_body_bytes: int, max_concurrency: int, request_seconds: float
+    ) -> None:
+        self._app = app
+        self._bytes = max_body_bytes
+        self._seconds = request_seconds
+        self._places = asyncio.Semaphore(max_concurrency)
+        self._most = 2 * max_concurrency
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            await self._bounded(scope, receive, send)
+        elif self._inside >= self._most:
+            busy = problem_response(503, "Too many requests are under way.", {"Retry-After": "1"})
+            await busy(scope, receive, send)
+        else:
+            self._inside += 1
+            try:
+                await self._bounded(scope, receive, send)
+            finally:
+                self._inside -= 1
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        scope.setdefault("state", {})["deadline"] = deadline
+        timeout = asyncio.timeout_at(deadline)
+        reply = _Reply(send, timeout)
+        try:
+            async with timeout:
+                body = await self._body(scope, receive)
+                await self._watched(scope, receive, reply, body)
+        except _TooLargeError:
+            detail = f"The request's body is larger than {self._bytes:,} bytes. Send less."
+            await problem_response(413, detail, {"Connection": "close"})(scope, receive, send)
+        except _GoneError:
+            return
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            if reply.begun:
+                log.warning("A stream was cut: it went on after its time.")
+                return
+            detail = f"It took longer than {self._seconds:g} s. Ask something smaller."
+            await problem_response(504, detail)(scope, receive, send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdecimal() and int(declared) > self._bytes:
+            raise _TooLargeError
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _GoneError
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._bytes:
+                raise _TooLargeError
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+    async def _watched(self, scope: Scope, receive: Receive, reply: _Reply, body: bytes) -> None:
+        """Work on a request for as long as its client is there."""
+        unread = [body]
+        gone = asyncio.ensure_future(_disconnected(receive))
+
+        async def reading() -> Message:
+            if unread:
+                return {"type": "http.request", "body": unread.pop(), "more_body": False}
+            await asyncio.shield(gone)
+            return {"type": "http.disconnect"}
+
+        async def working() -> None:
+            if scope["method"] != "POST":
+                await self._app(scope, reading, reply)
+                return
+            async with self._places:
+                await self._app(scope, reading, reply)
+
+        work = asyncio.ensure_future(working())
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            # A whole response ends the connection's part too, before its work is quite over.
+            if work.done() or reply.whole:
+                await work
+        finally:
+            gone.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work}, timeout=CANCEL_SECONDS)
+            if work.done() and not work.cancelled():
+                # Whoever could be told is gone.
+                work.exception()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

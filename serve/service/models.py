@@ -1,0 +1,150 @@
+"""What requests hold and what responses look like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from casewright.planner.request import MAX_QUESTION_CHARACTERS
+
+#: Begins with a letter or a digit: "." and ".." are steps of a path, not names.
+ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
+Scope = Annotated[
+    dict[str, str],
+    Field(
+        default_factory=dict,
+        max_length=16,
+        description="Who asks within the tenant, by the domain's scope fields (shopping: "
+        "customer). Tools read it, no plan can write it.",
+    ),
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class TurnBody(_Request):
+    """An earlier turn of the conversation."""
+
+    question: str
+    answer: str
+
+
+class AskBody(_Request):
+    """A question. Whose it is follows from the token alone."""
+
+    question: str = Field(
+        min_length=1,
+        max_length=MAX_QUESTION_CHARACTERS,
+        examples=["How much memory is on my Galaxy phone?"],
+    )
+    context: dict[str, JsonValue] = Field(
+        default_factory=dict, description="What is known beside the question.", examples=[{}]
+    )
+    history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
+    scope: Scope
+    thread_id: ThreadId | None = Field(
+        None,
+        description="Keeps the run under this name, so that it can be resumed and looked at. "
+        "Letters, digits, . _ ~ -, at most 128.",
+        examples=["visit-1"],
+    )
+
+
+class ResumeBody(_Request):
+    """How a run goes on."""
+
+    scope: Scope
+    reply: JsonValue = Field(
+        None, description="Where a tool waits for a reply: the reply.", examples=[None]
+    )
+
+
+class _Response(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class KeptBody(_Response):
+    """What became of an answer that was to be kept as a case."""
+
+    id: str
+    outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
+    reason: str = ""
+
+
+class AnswerBody(_Response):
+    """The answer, and how it came about."""
+
+    text: str = Field(description="The answer; [E1] cites the evidence of that id.")
+    citations: list[str]
+    evidence: list[dict[str, Any]]
+    missing: list[str] = Field(description="One sentence for each step that found nothing.")
+    plan: str
+    planner: dict[str, Any]
+    generator: str
+    steps: list[dict[str, Any]]
+    usage: dict[str, Any]
+    run_id: str
+    thread_id: str | None = None
+    retained: KeptBody | None = None
+
+
+class FinishedStep(_Response):
+    """A step that is over, and is not repeated by a resumption."""
+
+    id: str
+    tool: str
+    status: Literal["done", "empty", "failed", "timed_out", "skipped"]
+    milliseconds: float
+
+
+class ThreadBody(_Response):
+    """A thread's present state."""
+
+    thread_id: str
+    status: Literal["answered", "running", "interrupted", "waiting"] = Field(
+        description="waiting: a tool waits for a reply; interrupted: the run can be resumed."
+    )
+    question: str
+    plan: str | None = None
+    steps: list[FinishedStep] = Field(default_factory=list)
+    questions: list[Any] = Field(default_factory=list, description="What tools wait to be told.")
+    answer: dict[str, Any] | None = None
+
+
+class CaseBody(_Response):
+    """A kept answer of the tenant."""
+
+    id: str
+    question: str
+    answer: str
+    plan: str
+    citations: list[str]
+    sources: list[str]
+    kept_by: Literal["verified", "approved"]
+    created: str
+
+
+class CasesBody(_Response):
+    """Kept answers of the tenant, the newest first."""
+
+    total: int
+    cases: list[CaseBody]
+
+
+class HealthBody(_Response):
+    """How the service is."""
+
+    status: Literal["alive", "ready"]
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, str]] | None = None

@@ -1,0 +1,33 @@
+"""Responses that are JSON already, and what routes get from the service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request, Response, Security
+from fastapi.security import HTTPBearer
+
+from casewright.serve.service.models import ThreadId
+from casewright.serve.service.runs import Runs
+from casewright.serve.service.tokens import Caller, caller_of
+
+
+def runs_of(request: Request) -> Runs:
+    """Return the service's runs."""
+    found: Runs = request.app.state.runs
+    return found
+
+
+def reply(value: Mapping[str, Any], status: int = 200) -> Response:
+    """Return a JSON response; what the graph made is JSON-plain, and is not validated again."""
+    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Response(body, status, media_type="application/json")
+
+
+# The token is looked at before any route (see ``tokens.Authenticated``): this tells OpenAPI.
+BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
+TheRuns = Annotated[Runs, Depends(runs_of)]
+TheCaller = Annotated[Caller, Depends(caller_of)]
+ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its client gave it.")]

@@ -1,0 +1,343 @@
+"""The service's one way to answer, which every route uses: its own and LangServe's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.types import Command
+
+from casewright.errors import InputError
+from casewright.graph import ChatGenerator, RunContext, build_graph
+from casewright.planner import ChatPlanner, Planner
+from casewright.serve.service.answers import Answers
+from casewright.serve.service.checkpoints import RecentThreads, thread_key
+from casewright.serve.service.models import AskBody, ResumeBody
+from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.planning import EarlierPlanner, ThreadedGenerator, ThreadedPlanner
+from casewright.serve.service.problems import RefusedError, paths_in
+from casewright.serve.service.recent import RecentRun, RecentRuns
+from casewright.serve.service.tokens import Caller
+
+#: What the graph tells of a step.
+_STEP = ("step_started", "step_ended")
+#: A whole text is streamed in pieces of some words.
+_PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a stream.
+
+    Attributes:
+        name: ``plan``, ``step``, ``report``, ``token``, ``waiting``, ``done`` or ``error``.
+        data: JSON-plain.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A run that waits for what its tools asked; its thread goes on with the reply."""
+
+    questions: list[Any]
+
+
+class Runs:
+    """Answers questions by graphs that are compiled once.
+
+    A question with a thread runs under the checkpointer, any other without one.
+
+    Args:
+        parts: What answers.
+        options: What bounds it.
+        saver: LangGraph's checkpointer.
+        answers: The kept answers, where any are.
+    """
+
+    def __init__(
+        self, parts: Parts, options: ServiceOptions, saver: Any, answers: Answers | None
+    ) -> None:
+        self.parts = parts
+        self.options = options
+        self.saver = saver
+        self.answers = answers
+        self.recent = RecentRuns()
+        self._threads = RecentThreads(saver, bounded=options.threads_file is None)
+        self._running: set[str] = set()
+        self._places = asyncio.Semaphore(options.max_concurrency)
+        # Computing in more threads than this only has them wait for each other.
+        self._pool = ThreadPoolExecutor(4, "casewright-compute")
+        generator = parts.generator
+        if not isinstance(generator, ChatGenerator):
+            generator = ThreadedGenerator(generator, self._pool)
+        self._planner: Planner = parts.planner
+        if not isinstance(parts.planner, ChatPlanner):
+            self._planner = ThreadedPlanner(parts.planner, self._pool)
+        self._modes: list[Any] = ["custom", "values"]
+        if isinstance(generator, ChatGenerator):
+            self._modes.append("messages")
+        self._plain = build_graph(parts.toolbox, self._planner, generator)
+        self.graph = build_graph(parts.toolbox, self._planner, generator, checkpointer=saver)
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def ask(self, body: AskBody, caller: Caller) -> dict[str, Any] | Waiting:
+        """Answer a question; returns the answer's JSON form.
+
+        Raises:
+            InputError: Question, context, history or scope are unusable.
+            RefusedError: The thread is busy, or a tool asks something and there is no thread.
+        """
+        given: Any = _given(body)
+        if body.thread_id is None:
+            async with self._places:
+                state = await self._plain.ainvoke(given, context=self._context(body.scope, caller))
+        else:
+            key = self.key(body.thread_id, caller)
+            with self._alone(key):
+                await self._threads.used(key)
+                async with self._places:
+                    state = await self.graph.ainvoke(
+                        given, _config(key), context=self._context(body.scope, caller)
+                    )
+        return await self._ended(state, body, caller, body.thread_id)
+
+    async def stream(self, body: AskBody, caller: Caller) -> AsyncGenerator[Event, None]:
+        """Answer a question, and yield what happens on the way; the last is ``done``.
+
+        Raises:
+            InputError: See ``ask``; so are the others.
+        """
+        graph, config, key = self._plain, None, None
+        if body.thread_id is not None:
+            key = self.key(body.thread_id, caller)
+            graph, config = self.graph, _config(key)
+        state: Mapping[str, Any] = {}
+        streamed = False
+        hidden: set[str] = set()
+        with self._alone(key):
+            if key is not None:
+                await self._threads.used(key)
+            async with self._places:
+                given: Any = _given(body)
+                context = self._context(body.scope, caller)
+                chunks: Any = graph.astream(given, config, context=context, stream_mode=self._modes)
+                async with aclosing(chunks):
+                    async for mode, chunk in chunks:
+                        if mode == "values":
+                            state = chunk
+                        elif mode == "messages":
+                            if text := _token(chunk):
+                                streamed = True
+                                yield Event("token", {"text": text})
+                        elif isinstance(chunk, Mapping):
+                            for event in _events(chunk, hidden, streamed=streamed):
+                                yield event
+        ended = await self._ended(state, body, caller, body.thread_id)
+        if isinstance(ended, Waiting):
+            yield Event("waiting", {"thread_id": body.thread_id, "questions": ended.questions})
+        else:
+            yield Event("done", ended)
+
+    async def resume(
+        self, thread_id: str, body: ResumeBody, caller: Caller
+    ) -> dict[str, Any] | Waiting:
+        """Go on with a thread's run where it was left; no finished step is repeated.
+
+        Raises:
+            InputError: The scope is unusable.
+            RefusedError: There is no such thread, it is busy, or nothing of it is left to do.
+        """
+        key = self.key(thread_id, caller)
+        context = self._context(body.scope, caller)
+        with self._alone(key):
+            found = await self.graph.aget_state(_config(key))
+            if not found.values:
+                raise unknown_thread()
+            if not found.next:
+                raise RefusedError(409, "The thread's last question is answered: ask a new one.")
+            replied = "reply" in body.model_fields_set
+            if found.interrupts and not replied:
+                raise RefusedError(409, 'A tool waits for a reply. Send it as "reply".')
+            if replied and not found.interrupts:
+                raise RefusedError(409, 'No tool waits for a reply. Leave "reply" out.')
+            await self._threads.used(key)
+            given: Any = Command(resume=body.reply) if replied else None
+            async with self._places:
+                state = await self.graph.ainvoke(given, _config(key), context=context)
+        asked = AskBody.model_construct(
+            question=str(found.values["question"]),
+            context=found.values.get("context") or {},
+            history=found.values.get("history") or [],
+        )
+        return await self._ended(state, asked, caller, thread_id)
+
+    async def forget(self, thread_id: str, caller: Caller) -> None:
+        """Delete a thread.
+
+        Raises:
+            RefusedError: There is no such thread, or it is busy.
+        """
+        key = self.key(thread_id, caller)
+        with self._alone(key):
+            if await self.saver.aget_tuple(_config(key)) is None:
+                raise unknown_thread()
+            await self.saver.adelete_thread(key)
+            self._threads.forget(key)
+
+    async def approve(self, run_id: str, caller: Caller) -> dict[str, Any]:
+        """Keep the answer of a run as a case, as its user asks; returns what became of it.
+
+        Raises:
+            RefusedError: Answers are not kept here, or there is no such run of this tenant.
+        """
+        if self.answers is None or self.options.retain == "off":
+            raise RefusedError(409, "Answers are not kept here: the setting retain is off.")
+        run = self.recent.of(caller.tenant, run_id)
+        if run is None:
+            raise RefusedError(404, "There is no such run among those that were answered lately.")
+        return await self._retained(run, "approved")
+
+    def key(self, thread_id: str, caller: Caller) -> str:
+        """Return the checkpointer's key of a tenant's thread."""
+        return thread_key(self.parts.domain, caller.tenant, thread_id)
+
+    def running(self, key: str) -> bool:
+        """Say whether a thread is at work in this process."""
+        return key in self._running
+
+    @contextmanager
+    def _alone(self, key: str | None) -> Iterator[None]:
+        if key in self._running:
+            raise RefusedError(409, "The thread is busy with another request. Wait for its end.")
+        if key is None:
+            yield
+            return
+        self._running.add(key)
+        try:
+            yield
+        finally:
+            self._running.discard(key)
+
+    def _context(self, given: Mapping[str, str], caller: Caller) -> RunContext:
+        planner = None
+        if self.answers is not None and self.options.retain != "off":
+            planner = EarlierPlanner(self._planner, self.answers, caller.tenant, self._pool)
+        scope = {**scope_of(self.parts.scopes, given), "tenant": caller.tenant}
+        return RunContext(scope=scope, planner=planner)
+
+    async def _ended(
+        self, state: Mapping[str, Any], body: AskBody, caller: Caller, thread_id: str | None
+    ) -> dict[str, Any] | Waiting:
+        """Return the answer that a run ended with, kept as a case where it is to be."""
+        if asked := state.get("__interrupt__"):
+            if thread_id is None:
+                raise RefusedError(409, "A tool waits for a reply. Ask again with a thread_id.")
+            return Waiting([one.value for one in asked])
+        answer = _told(state["answer"])
+        answer["thread_id"] = thread_id
+        answer["retained"] = None
+        if self.options.retain == "off" or self.answers is None or body.history:
+            return answer
+        run = RecentRun(caller.tenant, body.question, state["answer"])
+        self.recent.add(run)
+        if self.options.retain == "verified":
+            answer["retained"] = await self._retained(run, "verified")
+        return answer
+
+    async def _retained(self, run: RecentRun, kept_by: str) -> dict[str, Any]:
+        assert self.answers is not None
+        kept = await asyncio.to_thread(
+            self.answers.retain, run.tenant, run.question, run.answer, kept_by
+        )
+        return {"id": kept.id, "outcome": kept.outcome, "reason": kept.reason}
+
+
+def unknown_thread() -> RefusedError:
+    """Return the error of a thread that is not there, or another tenant's."""
+    return RefusedError(404, "There is no such thread.")
+
+
+def scope_of(known: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    """Return who asks: what was given, else the domain's first values.
+
+    Raises:
+        InputError: A field or a value that the domain does not know.
+    """
+    for field, value in given.items():
+        if field not in known:
+            fields = ", ".join(sorted(known)) or "none"
+            raise InputError(f"There is no scope field {field!r:.80}. There are: {fields}.")
+        if value not in known[field]:
+            raise InputError(f"There is no {field} {value!r:.80}.")
+    return {field: given.get(field, values[0]) for field, values in known.items()}
+
+
+def _given(body: AskBody) -> dict[str, Any]:
+    return {
+        "question": body.question,
+        "context": dict(body.context),
+        "history": [{"question": turn.question, "answer": turn.answer} for turn in body.history],
+    }
+
+
+def _config(key: str) -> Any:
+    return {"configurable": {"thread_id": key}}
+
+
+def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer in which no tool's error tells a path of this machine."""
+    told = dict(answer)
+    hidden = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
+    if hidden:
+        told["text"] = _without(answer["text"], hidden)
+        told["missing"] = [_without(text, hidden) for text in answer["missing"]]
+        told["steps"] = [
+            {**step, "error": _without(str(step["error"]), hidden)} for step in answer["steps"]
+        ]
+    return told
+
+
+def _without(text: str, hidden: Iterable[str]) -> str:
+    for path in sorted(hidden, key=len, reverse=True):
+        text = text.replace(path, "…")
+    return text
+
+
+def _events(chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool) -> Iterator[Event]:
+    """Return what is streamed of one of the graph's events; ``hidden`` gathers errors' paths."""
+    # A tool may write events of its own.
+    kind = chunk.get("event")
+    if kind == "plan":
+        yield Event("plan", {"plan": chunk["plan"], "planner": chunk["planner"]})
+    elif kind in _STEP:
+        data = {"id": chunk["step"], "tool": chunk["tool"]}
+        if kind == "step_started":
+            yield Event("step", {**data, "status": "started"})
+            return
+        error = str(chunk["error"])
+        hidden |= paths_in([error])
+        ended = {name: chunk[name] for name in ("status", "milliseconds", "results")}
+        yield Event("step", {**data, **ended, "error": _without(error, hidden)})
+    elif kind == "step_report":
+        yield Event("report", {"id": chunk["step"], "report": chunk["report"]})
+    elif kind == "answer" and not streamed:
+        # The generator gave a whole text.
+        for piece in _PIECE.findall(_without(chunk["text"], hidden)):
+            yield Event("token", {"text": piece})
+
+
+def _token(chunk: Any) -> str:
+    """Return the text of a chat model's token, where it words the answer."""
+    message, about = chunk
+    return str(message.text) if about.get("langgraph_node") == "generate" else ""

@@ -1,0 +1,82 @@
+"""Running the service: its socket, its signals, its end."""
+
+from __future__ import annotations
+
+import logging
+import math
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from casewright.errors import InputError, StoreError
+
+BACKLOG = 2048
+
+
+class _Server(uvicorn.Server):
+    """Ends when told to: open requests first, and by an exit code that says so.
+
+    Uvicorn raises the signal once more at its end, so that the process would end by it. The method
+    is not the one that sse-starlette, which LangServe imports, replaces: that one ends LangServe's
+    streams as soon as a signal comes.
+    """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop accepting; a second signal ends what is still open."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        InputError: The address cannot be listened on.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"{host}:{port} cannot be listened on: {error}. Give another --host or --port; "
+            "--port 0 takes a free one."
+        ) from error
+
+
+def run(
+    app: FastAPI,
+    opened: socket.socket,
+    *,
+    shutdown_seconds: float = 30.0,
+    log_level: str = "info",
+) -> None:
+    """Serve until a signal says to end; open requests have some seconds to end in.
+
+    Raises:
+        StoreError: The service could not start.
+    """
+    logging.basicConfig(
+        level=log_level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
+    for quiet in ("httpx", "httpcore"):
+        logging.getLogger(quiet).setLevel(logging.WARNING)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level=log_level,
+        access_log=log_level == "debug",
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(shutdown_seconds),
+    )
+    host, port = opened.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    print(f"Serving on http://{shown}:{port} (docs at /docs)", file=sys.stderr, flush=True)
+    server = _Server(config)
+    with opened:
+        server.run(sockets=[opened])
+    if not server.started:
+        raise StoreError("The service could not start; the lines above say why.")

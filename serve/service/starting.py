@@ -1,0 +1,130 @@
+"""Starting the service from settings: what is opened first, and closed last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from casewright.serve.chosen import chosen
+from casewright.serve.service.answers import Answers
+from casewright.serve.service.app import create_app
+from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.server import listening, run
+from casewright.serve.service.tokens import check_exposure
+from casewright.serve.session import make_generator, open_session
+from casewright.serve.settings import load_settings
+from casewright.serve.tokens import read_tokens
+from casewright.stores.paths import data_folder
+
+if TYPE_CHECKING:
+    from casewright.serve.settings import Settings
+    from casewright.stores import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command was given; ``None`` leaves a setting to environment, file and default."""
+
+    config: Path | None = None
+    host: str | None = None
+    port: int | None = None
+    tokens_file: Path | None = None
+    without_tokens: bool = False
+    domain: str | None = None
+    planner: str | None = None
+    generator: str | None = None
+    encoder: str | None = None
+    threads_file: Path | None = None
+    retain: str | None = None
+    langserve: bool | None = None
+
+
+def start(asked: Asked) -> None:
+    """Open the domain, and serve until a signal says to end.
+
+    Raises:
+        CasewrightError: A setting cannot be, or something cannot be opened.
+    """
+    loaded = load_settings(
+        asked.config,
+        host=asked.host,
+        port=asked.port,
+        tokens_file=asked.tokens_file,
+        threads_file=asked.threads_file,
+        retain=asked.retain,
+        langserve=asked.langserve,
+    )
+    settings = loaded.settings
+    tokens = read_tokens(settings)
+    check_exposure(settings.host, tokens, without_tokens=asked.without_tokens)
+    using = chosen(
+        asked.config,
+        domain=asked.domain,
+        planner=asked.planner,
+        generator=asked.generator,
+        encoder=asked.encoder,
+    )
+    # Before what takes long: a port that is taken is told at once.
+    opened = listening(settings.host, settings.port)
+    try:
+        session = open_session(
+            using.domain, using.planner, encoder_name=using.encoder, feedback=using.feedback
+        )
+    except BaseException:
+        opened.close()
+        raise
+    try:
+        parts = Parts(
+            domain=using.domain,
+            toolbox=session.opened.toolbox,
+            planner=session.planner,
+            generator=make_generator(using.generator, session.encoder, session.domain),
+            scopes=session.domain.scopes,
+            stores=session.opened.stores,
+        )
+        with _answers(settings, session.encoder, using.domain, using.encoder) as answers:
+            app = create_app(parts, options_of(settings, tokens), answers)
+            run(
+                app,
+                opened,
+                shutdown_seconds=settings.shutdown_seconds,
+                log_level=settings.log_level,
+            )
+    finally:
+        session.close()
+        opened.close()
+
+
+def options_of(settings: Settings, tokens: dict[str, str]) -> ServiceOptions:
+    """Return what the settings say of the service."""
+    return ServiceOptions(
+        tokens=tokens,
+        max_body_bytes=settings.max_body_bytes,
+        max_concurrency=settings.max_concurrency,
+        request_seconds=settings.request_seconds,
+        threads_file=settings.threads_file,
+        retain=settings.retain,
+        langserve=settings.langserve,
+    )
+
+
+@contextmanager
+def _answers(
+    settings: Settings, encoder: Encoder, domain: str, encoder_name: str | None
+) -> Iterator[Answers | None]:
+    """Open the kept answers of a domain, where any are kept: each encoder has its own."""
+    if settings.retain == "off":
+        yield None
+        return
+    from casewright.serve.place import place_of
+
+    folder = data_folder() / "answers" / place_of(domain, encoder_name).name
+    folder.mkdir(parents=True, exist_ok=True)
+    answers = Answers(encoder, folder)
+    try:
+        yield answers
+    finally:
+        answers.close()

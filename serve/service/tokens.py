@@ -1,0 +1,136 @@
+"""Who asks: the tenant of a bearer token, and of nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from casewright.errors import InputError
+from casewright.serve.service.problems import problem_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+#: Whose requests come without tokens.
+LOCAL = "local"
+#: What anyone may read: that the service lives, and how it is used.
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose request it is."""
+
+    tenant: str
+
+
+def caller_of(request: Request) -> Caller:
+    """Return whose request it is; every route's but the open ones' is somebody's."""
+    found: Caller = request.state.caller
+    return found
+
+
+class Tokens:
+    """Knows the tenant of every token.
+
+    Tokens are compared by their digests, all of them, in a time that does not depend on which one
+    fits or how far.
+    """
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._tenants = [(_digest(token), tenant) for token, tenant in tokens.items()]
+
+    def __bool__(self) -> bool:
+        return bool(self._tenants)
+
+    def tenant(self, token: str) -> str | None:
+        """Return a token's tenant; ``None`` where the token is not known."""
+        given, found = _digest(token), None
+        for digest, tenant in self._tenants:
+            if hmac.compare_digest(digest, given):
+                found = tenant
+        return found
+
+
+class Authenticated:
+    """Refuses requests without a known token, before anything of them is read.
+
+    Without tokens every request is the tenant ``local``; one that names another host than a
+    loopback address is refused then, since a page of the web may have sent it (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, *, tokens: Tokens) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        state = scope.setdefault("state", {})
+        if not self._tokens:
+            if not is_loopback(_host(headers.get("host", ""))):
+                detail = "Without tokens the service answers on a loopback address only."
+                await problem_response(400, detail)(scope, receive, send)
+                return
+            state["caller"] = Caller(LOCAL)
+        elif scope["path"] not in OPEN_PATHS:
+            kind, _, token = headers.get("authorization", "").partition(" ")
+            tenant = self._tokens.tenant(token.strip()) if kind.lower() == "bearer" else None
+            if tenant is None:
+                detail = "Send a known token: Authorization: Bearer TOKEN."
+                refused = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
+                await refused(scope, receive, send)
+                return
+            state["caller"] = Caller(tenant)
+        await self._app(scope, receive, send)
+
+
+def check_exposure(host: str, tokens: Mapping[str, str], *, without_tokens: bool) -> None:
+    """Look whether the service may listen on an address.
+
+    Raises:
+        InputError: There are no tokens, and that was not asked for, or the address is reached by
+            other machines.
+    """
+    if tokens:
+        return
+    if not without_tokens:
+        raise InputError(
+            "There are no bearer tokens. Give --tokens FILE, or --without-tokens to serve this "
+            "machine only."
+        )
+    if not is_loopback(host):
+        raise InputError(
+            f"--host {host} is reached by other machines, and there are no bearer tokens. Give "
+            "--tokens FILE, or a loopback address such as 127.0.0.1."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine, for this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host(header: str) -> str:
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0].lower()
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

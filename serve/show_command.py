@@ -1,0 +1,29 @@
+"""`casewright show`: a saved run, as `ask` printed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from casewright.errors import InputError
+from casewright.serve.options import AsJson
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="What casewright ask --save wrote.", metavar="FILE")],
+    as_json: AsJson = False,
+) -> None:
+    """Show a saved run as ask printed it: plan, answer and evidence; nothing is run again."""
+    from casewright.graph.run_file import read_run
+    from casewright.serve.output import print_answer, print_json
+
+    answer = read_run(file).to_json()
+    (print_json if as_json else print_answer)(answer)
+
+
+def check_run_file(file: Path) -> None:
+    """Raise ``InputError`` where no run can be saved, before what takes long."""
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise InputError(f"--save {file} cannot be written. Give a file in a folder that exists.")

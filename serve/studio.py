@@ -1,0 +1,47 @@
+"""The graph for LangGraph's own server and Studio, which ``langgraph.json`` names.
+
+Their packages cannot share an environment with LangServe: langgraph-api needs sse-starlette 2.1.3
+or later, langserve one before 2. So this imports nothing of the service, and what langgraph.json is
+read by (``langgraph dev``) is installed in an environment without the extra ``serve``; see
+docs/serve.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import Any
+
+
+async def make_graph() -> Any:
+    """Open the domain that the settings name, and return its graph.
+
+    It is made once: LangGraph's server calls this for every run, on its event loop, on which it
+    lets nothing block. That server brings its own checkpointer.
+
+    Raises:
+        CasewrightError: A setting cannot be, or something cannot be opened.
+    """
+    return await asyncio.to_thread(_opened)
+
+
+@cache
+def _opened() -> Any:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from casewright.graph import build_graph
+    from casewright.serve.chosen import chosen
+    from casewright.serve.service.planning import ThreadedGenerator, ThreadedPlanner
+    from casewright.serve.session import make_generator, open_session
+
+    using = chosen(None)
+    session = open_session(
+        using.domain, using.planner, encoder_name=using.encoder, feedback=using.feedback
+    )
+    generator = make_generator(using.generator, session.encoder, session.domain)
+    threads = ThreadPoolExecutor(4, "casewright-compute")
+    return build_graph(
+        session.opened.toolbox,
+        ThreadedPlanner(session.planner, threads),
+        ThreadedGenerator(generator, threads),
+    )

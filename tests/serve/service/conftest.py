@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.serve.service.helpers import Served, served
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One service for all tests that leave it running: two tenants, kept answers, LangServe."""
+    with served(
+        tmp_path_factory.mktemp("service"), retain="approved", langserve=True, max_body_bytes=20_000
+    ) as running:
+        yield running

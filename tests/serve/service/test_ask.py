@@ -1,0 +1,169 @@
+"""Asking the service: an answer, or the events on the way to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.serve.service.helpers import ACME, QUICK, Served, events_of, plan
+
+
+def test_an_answer_comes_with_its_evidence_plan_and_steps(service: Served) -> None:
+    with service.client() as client:
+        reply = client.post("/ask", json={"question": QUICK})
+    answer = reply.json()
+    assert reply.status_code == 200
+    assert answer["citations"] == ["E1"]
+    assert f"found for acme: {QUICK} [E1]" in answer["text"]
+    assert [step["status"] for step in answer["steps"]] == ["done"]
+    assert answer["thread_id"] is None
+
+
+def test_a_stream_tells_plan_steps_tokens_and_the_whole_answer(service: Served) -> None:
+    asked = plan("s1 = quick(); s2 = slow(a=s1.value, b=0.01)")
+    with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        events = events_of(reply)
+    names = [name for name, _ in events]
+    assert names[0] == "plan"
+    assert names[-1] == "done"
+    steps = [(data["id"], data["tool"], data["status"]) for name, data in events if name == "step"]
+    assert steps == [
+        ("s1", "quick", "started"),
+        ("s1", "quick", "done"),
+        ("s2", "slow", "started"),
+        ("s2", "slow", "done"),
+    ]
+    ends = [data for name, data in events if name == "step" and data["status"] == "done"]
+    assert all(end["milliseconds"] >= 0 for end in ends)
+    text = "".join(data["text"] for name, data in events if name == "token")
+    assert text == events[-1][1]["text"]
+    assert names.count("token") > 1
+
+
+def test_what_a_stream_cannot_answer_ends_it_with_a_problem(service: Served) -> None:
+    asked = {"question": QUICK, "scope": {"customer": "nobody"}}
+    with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
+        events = events_of(reply)
+    assert events[-1][0] == "error"
+    assert events[-1][1]["status"] == 422
+
+
+UNUSABLE: list[Any] = [
+    {},
+    {"question": ""},
+    {"question": "  "},
+    {"question": 7},
+    {"question": "x" * 8001},
+    {"question": "nul \0 here"},
+    {"question": QUICK, "tenant": "other"},
+    {"question": QUICK, "context": ["no object"]},
+    {"question": QUICK, "history": [{"question": "no answer"}]},
+    {"question": QUICK, "scope": {"tenant": "other"}},
+    {"question": QUICK, "scope": {"customer": "C9"}},
+    {"question": QUICK, "thread_id": ".."},
+    {"question": QUICK, "thread_id": "a/b"},
+    {"question": QUICK, "thread_id": "x" * 129},
+    [],
+]
+
+
+@pytest.mark.parametrize("body", UNUSABLE, ids=range(len(UNUSABLE)))
+def test_what_is_unusable_is_refused_with_a_reason(service: Served, body: Any) -> None:
+    with service.client() as client:
+        reply = client.post("/ask", json=body)
+    assert reply.status_code == 422, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json()["title"] == "Unprocessable Entity"
+    assert len(reply.json()["detail"]) > 20
+
+
+NO_JSON = [
+    b"{",
+    b'{"question": NaN}',
+    b'{"question": "\\ud800"}',
+    b'{"\\ud800": 1}',
+    b"[" * 5000,
+    b'{"question": "q", "context": {"n": 1' + b"0" * 5000 + b"}}",
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("body", NO_JSON, ids=range(len(NO_JSON)))
+def test_what_is_no_json_is_refused(service: Served, body: bytes) -> None:
+    with service.client() as client:
+        reply = client.post("/ask", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code in (400, 422), reply.text
+    assert reply.json()["status"] == reply.status_code
+
+
+def test_no_error_tells_a_path_of_the_machine(service: Served) -> None:
+    asked = plan("s1 = broken(); s2 = quick(a=question)")
+    with service.client() as client:
+        answer = client.post("/ask", json=asked)
+        with client.stream("POST", "/ask/stream", json=asked) as reply:
+            streamed = reply.read().decode()
+    assert answer.json()["steps"][0]["status"] == "failed"
+    for text in (answer.text, streamed):
+        assert "No such file or directory" in text
+        assert "secret" not in text
+        assert "nowhere" not in text
+        assert "Traceback" not in text
+
+
+def test_who_asks_within_the_tenant_is_told_by_the_scope(service: Served) -> None:
+    with service.client() as client:
+        reply = client.post("/ask", json={"question": QUICK, "scope": {"customer": "C2"}})
+    assert reply.status_code == 200
+
+
+def test_a_tool_s_question_waits_for_a_reply_on_the_thread(service: Served) -> None:
+    with service.client() as client:
+        asked = client.post("/ask", json={**plan("s1 = asks()"), "thread_id": "waits"})
+        assert asked.status_code == 202
+        assert asked.json()["questions"] == ["which one?"]
+        assert client.post("/threads/waits/resume", json={}).status_code == 409
+        reply = client.post("/threads/waits/resume", json={"reply": "the red one"})
+        assert "the user says the red one" in reply.json()["text"]
+        assert client.post("/ask", json=plan("s1 = asks()")).status_code == 409
+
+
+def test_the_docs_need_no_other_host(service: Served) -> None:
+    with service.client(None) as client:
+        page = client.get("/docs")
+        assert page.status_code == 200
+        assert "http://" not in page.text
+        assert "https://" not in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        described = client.get("/openapi.json").json()
+    assert {"/ask", "/ask/stream", "/threads/{thread_id}", "/cases", "/healthz", "/readyz"} <= set(
+        described["paths"]
+    )
+    for path, methods in described["paths"].items():
+        for about in methods.values():
+            protected = path not in ("/healthz", "/readyz")
+            assert bool(about.get("security")) == protected
+            assert {"422", "503", "504"} <= set(about["responses"])
+
+
+def test_health_needs_no_token(service: Served) -> None:
+    with service.client(None) as client:
+        assert client.get("/healthz").json() == {"status": "alive"}
+        assert client.get("/readyz").json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong-token-0123456789", ACME[:-1], f"{ACME}x"])
+@pytest.mark.parametrize("path", ["/ask", "/ask/stream", "/threads/t/resume", "/casewright/invoke"])
+def test_no_token_or_a_wrong_one_is_refused(service: Served, token: str | None, path: str) -> None:
+    with service.client(token) as client:
+        reply = client.post(path, json={"question": QUICK})
+    assert reply.status_code == 401
+    assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_token_elsewhere_than_in_its_header_is_none(service: Served) -> None:
+    with service.client(None) as client:
+        asked = {"question": QUICK}
+        assert client.post(f"/ask?token={ACME}", json=asked).status_code == 401
+        assert client.get("/cases", headers={"Authorization": f"Basic {ACME}"}).status_code == 401

@@ -1,0 +1,74 @@
+"""LangServe's routes, by its own client: the same answers, from the same function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serve.service.helpers import ACME, QUICK, Served, plan
+
+langserve = pytest.importorskip("langserve")
+
+
+def remote(service: Served, token: str = ACME) -> Any:
+    return langserve.RemoteRunnable(
+        f"{service.url}/casewright", headers={"Authorization": f"Bearer {token}"}, timeout=30
+    )
+
+
+def test_invoke_batch_and_stream_answer(service: Served) -> None:
+    runnable = remote(service)
+    answer = runnable.invoke({"question": QUICK})
+    assert f"found for acme: {QUICK}" in answer["text"]
+    both = runnable.batch([{"question": "the first"}, {"question": "the second"}])
+    assert ["first" in both[0]["text"], "second" in both[1]["text"]] == [True, True]
+    (streamed,) = list(runnable.stream({"question": QUICK}))
+    assert streamed["text"] == answer["text"]
+
+
+def test_a_thread_is_the_token_s_own_there_too(service: Served) -> None:
+    remote(service).invoke({"question": QUICK, "thread_id": "by-langserve"})
+    with service.client() as mine, service.client("other-token-0123456789") as theirs:
+        assert mine.get("/threads/by-langserve").json()["status"] == "answered"
+        assert theirs.get("/threads/by-langserve").status_code == 404
+
+
+def test_a_client_cannot_say_whose_request_it_is(service: Served) -> None:
+    given = {"configurable": {"casewright_caller": {"tenant": "other"}, "thread_id": "x"}}
+    with service.client() as client:
+        reply = client.post(
+            "/casewright/invoke", json={"input": {"question": QUICK}, "config": given}
+        )
+        assert "found for acme" in reply.json()["output"]["text"]
+        reply = client.post(
+            "/casewright/batch", json={"inputs": [{"question": QUICK}], "config": given}
+        )
+        assert "found for acme" in reply.json()["output"][0]["text"]
+
+
+@pytest.mark.parametrize("given", [{"question": ""}, {"question": QUICK, "tenant": "other"}, 7])
+def test_what_is_unusable_is_refused(service: Served, given: Any) -> None:
+    with service.client() as client:
+        for path, body in (("invoke", {"input": given}), ("batch", {"inputs": [given]})):
+            reply = client.post(f"/casewright/{path}", json=body)
+            assert reply.status_code == 422, reply.text
+    with pytest.raises(httpx.HTTPStatusError):
+        remote(service).invoke(given)
+
+
+def test_a_tool_that_asks_is_told_of(service: Served) -> None:
+    with service.client() as client:
+        reply = client.post("/casewright/invoke", json={"input": plan("s1 = asks()")})
+    assert reply.status_code == 409
+
+
+def test_the_playground_has_its_assets_here(service: Served) -> None:
+    with service.client() as client:
+        page = client.get("/casewright/playground/")
+        assert page.status_code == 200
+        assert "/casewright/playground/assets" in page.text
+        assert client.get("/casewright/input_schema").json()["properties"]["question"]
+    with service.client(None) as client:
+        assert client.get("/casewright/playground/").status_code == 401

@@ -1,0 +1,136 @@
+"""Size, time, number; and what becomes of work whose client has gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serve.service.helpers import ACME, QUICK, Served, events_of, plan, served, until
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that works on one question, lets another wait, and gives each 1.5 s."""
+    with served(
+        tmp_path_factory.mktemp("narrow"), max_concurrency=1, request_seconds=1.5
+    ) as running:
+        yield running
+
+
+def test_a_body_that_is_too_large_is_refused(service: Served) -> None:
+    with service.client() as client:
+        reply = client.post("/ask", json={"question": QUICK, "context": {"much": "x" * 30_000}})
+        assert reply.status_code == 413
+
+        def parts() -> Iterator[bytes]:
+            for _ in range(30):
+                yield b" " * 1000
+
+        # Without a length, it is counted as it comes.
+        reply = client.post("/ask", content=parts(), headers={"Content-Type": "application/json"})
+        assert reply.status_code == 413
+        assert client.post("/ask", json={"question": QUICK}).status_code == 200
+
+
+def test_what_takes_too_long_is_cut(narrow: Served) -> None:
+    before = narrow.did("cancelled")
+    with narrow.client() as client:
+        reply = client.post("/ask", json=plan("s1 = slow(b=30)"))
+        assert reply.status_code == 504
+        with client.stream("POST", "/ask/stream", json=plan("s1 = slow(b=30)")) as streamed:
+            events = events_of(streamed)
+    assert events[-1][0] == "error"
+    assert events[-1][1]["status"] == 504
+    until(lambda: narrow.did("cancelled") == before + 2)
+
+
+def test_one_too_many_is_sent_away_and_told_when_to_come_again(narrow: Served) -> None:
+    with narrow.client() as client, ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(client.post, "/ask", json=plan("s1 = slow(b=0.6)")) for _ in range(3)]
+        replies = [future.result() for future in asked]
+        statuses = sorted(reply.status_code for reply in replies)
+        assert statuses == [200, 200, 503]
+        (refused,) = [reply for reply in replies if reply.status_code == 503]
+        assert refused.headers["retry-after"] == "1"
+        assert client.get("/healthz").status_code == 200
+        assert client.post("/ask", json={"question": QUICK}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/ask", "/ask/stream"])
+def test_a_client_that_goes_leaves_no_work_behind(narrow: Served, path: str) -> None:
+    before = narrow.did("cancelled"), narrow.did("slow")
+    client = narrow.client()
+    with (
+        pytest.raises(httpx.ReadTimeout),
+        client.stream(
+            "POST", path, json=plan("s1 = slow(b=30); s2 = slow(b=30)"), timeout=0.5
+        ) as reply,
+    ):
+        reply.read()
+    client.close()
+    until(lambda: narrow.did("cancelled") == before[0] + 2)
+    assert narrow.did("slow") == before[1] + 2
+    with narrow.client() as other:
+        # Its place is free again.
+        assert other.post("/ask", json={"question": QUICK}).status_code == 200
+
+
+def test_a_run_whose_client_went_can_be_resumed(narrow: Served) -> None:
+    asked = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=0.9)"), "thread_id": "left"}
+    with narrow.client() as client:
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/ask", json=asked, timeout=0.4)
+        until(lambda: client.get("/threads/left").json().get("status") == "interrupted")
+        before = narrow.did("quick")
+        answer = client.post("/threads/left/resume", json={}).json()
+        assert [step["status"] for step in answer["steps"]] == ["done", "done"]
+        assert narrow.did("quick") == before
+
+
+def test_a_tool_that_only_blocks_is_left_to_itself(narrow: Served) -> None:
+    started = time.monotonic()
+    with narrow.client() as client:
+        assert client.post("/ask", json=plan("s1 = blocking(b=5)")).status_code == 504
+        assert client.post("/ask", json={"question": QUICK}).status_code == 200
+    assert time.monotonic() - started < 4
+
+
+def test_a_busy_thread_takes_no_second_question(service: Served) -> None:
+    with service.client() as client, ThreadPoolExecutor(1) as pool:
+        before = service.did("slow")
+        asked = {**plan("s1 = slow(b=0.5)"), "thread_id": "busy"}
+        first = pool.submit(client.post, "/ask", json=asked)
+        until(lambda: service.did("slow") > before)
+        assert client.get("/threads/busy").json()["status"] == "running"
+        assert client.post("/ask", json={**asked, "question": QUICK}).status_code == 409
+        assert client.delete("/threads/busy").status_code == 409
+        assert first.result().status_code == 200
+
+
+def test_a_store_that_does_not_answer_makes_it_unready_and_is_not_told_where(
+    narrow: Served,
+) -> None:
+    down = narrow.log.with_name("down")
+    with narrow.client(None) as client:
+        down.touch()
+        reply = client.get("/readyz")
+        assert reply.status_code == 503
+        assert str(down.parent) not in reply.text
+        assert client.get("/healthz").status_code == 200
+        down.unlink()
+        assert client.get("/readyz").status_code == 200
+
+
+def test_without_tokens_other_hosts_names_are_refused(tmp_path: Path) -> None:
+    with served(tmp_path, tokens={}) as server, server.client(None) as client:
+        answer = client.post("/ask", json={"question": QUICK})
+        assert "found for local" in answer.json()["text"]
+        assert client.get("/cases", headers={"Host": "evil.example"}).status_code == 400
+        assert client.get("/cases", headers={"Host": "localhost:1"}).status_code == 200
+        # It may be sent; nobody asks for it.
+        assert client.get("/cases", headers={"Authorization": ACME}).status_code == 200

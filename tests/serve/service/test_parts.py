@@ -1,0 +1,114 @@
+"""What can be said of the service's parts without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from casewright.errors import InputError, StoreDamagedError, StoreUnavailableError
+from casewright.serve.service.checkpoints import RecentThreads, thread_key
+from casewright.serve.service.events import lines
+from casewright.serve.service.problems import told, without_paths
+from casewright.serve.service.recent import RecentRun, RecentRuns
+from casewright.serve.service.runs import Event
+from casewright.serve.service.tokens import Tokens, is_loopback
+
+HIDDEN = [
+    "No such file: '/home/me/a b/c.txt'",
+    'File "/srv/data/x.py", line 3',
+    "at /var/lib/casewright/cases: locked",
+    r"C:\Users\me\data is gone",
+    "~/data/cases",
+]
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_paths_are_taken_out(text: str) -> None:
+    left = without_paths(text)
+    assert "…" in left
+    assert not any(part in left for part in ("me", "srv", "var", "data"))
+
+
+@pytest.mark.parametrize("text", ["and/or", "see https://example.org/a/b", "3/4 of it", "a - b"])
+def test_what_is_no_path_stays(text: str) -> None:
+    assert without_paths(text) == text
+
+
+def test_errors_are_told_by_what_they_mean(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "casewright.service")
+    assert told(InputError("Ask something.")) == (422, "Ask something.")
+    assert told(StoreUnavailableError("http://10.0.0.1:6333"))[0] == 503
+    assert told(TimeoutError())[0] == 504
+    for error in (StoreDamagedError("/srv/cases/x"), ValueError("/srv/cases/x")):
+        status, detail = told(error)
+        assert status == 500
+        assert "srv" not in detail
+
+
+def test_keys_of_threads_never_meet() -> None:
+    named = [("d", "a", "b"), ("d", "b", "a"), ("d", "a,b", ""), ("d", "", "a,b"), ("e", "a", "b")]
+    assert len({thread_key(*one) for one in named}) == len(named)
+
+
+def test_tokens_are_known_whole_or_not_at_all() -> None:
+    tokens = Tokens({"one-token-0123456789": "a", "two-token-0123456789": "b"})
+    assert tokens.tenant("two-token-0123456789") == "b"
+    for wrong in ("", "one-token", "one-token-0123456789 ", "one-token-0123456789\udcff"):
+        assert tokens.tenant(wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [("localhost", True), ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True)]
+    + [(host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "example.org", "", "127.1")],
+)
+def test_loopback_addresses_are_known(host: str, own: bool) -> None:
+    assert is_loopback(host) is own
+
+
+def test_runs_to_approve_are_bounded_and_each_tenant_s_own() -> None:
+    runs = RecentRuns(most=2)
+    for number in range(3):
+        runs.add(RecentRun("a", "q", {"run_id": str(number)}))
+    assert [runs.of("a", str(number)) is not None for number in range(3)] == [False, True, True]
+    assert runs.of("b", "2") is None
+
+
+def test_threads_in_memory_are_bounded() -> None:
+    class Saver(InMemorySaver):
+        gone: list[str] = []  # noqa: RUF012
+
+        async def adelete_thread(self, thread_id: str) -> None:
+            self.gone.append(thread_id)
+
+    async def use(bounded: bool) -> list[str]:
+        saver = Saver()
+        saver.gone = []
+        threads = RecentThreads(saver, bounded=bounded, most=2)
+        for key in ("a", "b", "a", "c"):
+            await threads.used(key)
+        return saver.gone
+
+    assert asyncio.run(use(True)) == ["b"]
+    assert asyncio.run(use(False)) == []
+
+
+def test_a_stream_without_events_is_kept_alive_and_its_end_is_told() -> None:
+    async def events() -> AsyncGenerator[Event, None]:
+        await asyncio.sleep(0.12)
+        yield Event("plan", {"plan": "s1 = ü"})
+        raise ValueError("/srv/secret/file")
+
+    async def read() -> list[bytes]:
+        deadline = asyncio.get_running_loop().time() + 5
+        return [part async for part in lines(events(), deadline, keep_alive=0.05)]
+
+    told_ = asyncio.run(read())
+    assert told_[0].startswith(b":")
+    assert 'event: plan\ndata: {"plan": "s1 = ü"}\n\n'.encode() in told_
+    assert told_[-1].startswith(b"event: error\n")
+    assert b"secret" not in told_[-1]

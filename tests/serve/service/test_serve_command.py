@@ -1,0 +1,104 @@
+"""`casewright serve` over the shop, and what it refuses to begin."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serve.helpers import GALAXY, environment, one_line_error, run
+from tests.serve.service.helpers import ROOT, events_of, started
+
+TOKEN = "shop-token-0123456789"
+SERVE = [sys.executable, "-m", "casewright", "serve", "--port", "0"]
+
+
+def test_the_shop_answers_over_http(home: Path, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.toml"
+    tokens.write_text(f'[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n')
+    command = [*SERVE, "--tokens", str(tokens), "--threads", str(tmp_path / "threads.db")]
+    with (
+        started(command, tmp_path, **environment(home)) as server,
+        server.client(TOKEN) as client,
+    ):
+        assert client.get("/readyz").json() == {"status": "ready"}
+        answer = client.post("/ask", json={"question": GALAXY, "thread_id": "visit"}).json()
+        assert "8 GB" in answer["text"]
+        assert [step["tool"] for step in answer["steps"]] == ["order_lookup", "prod_qna"]
+        with client.stream("POST", "/ask/stream", json={"question": GALAXY}) as reply:
+            assert events_of(reply)[-1][1]["text"] == answer["text"]
+        other = {"question": GALAXY, "scope": {"customer": "C002"}}
+        assert client.post("/ask", json=other).json()["steps"] != answer["steps"]
+        assert client.get("/threads/visit").json()["status"] == "answered"
+        assert client.post("/casewright/invoke", json={}).status_code == 404
+        assert server.stop() == 0
+
+
+REFUSED = {
+    "neither tokens nor the word": ([], "--without-tokens"),
+    "other machines without tokens": (
+        ["--without-tokens", "--host", "0.0.0.0"],
+        "reached by other machines",
+    ),
+    "no file of tokens": (["--tokens", "missing.toml"], "missing.toml"),
+    "no domain": (["--without-tokens", "--domain", "nothing"], "There is no domain"),
+    "no planner": (["--without-tokens", "--planner", "nothing"], "There is no planner"),
+    "no kind of keeping": (["--without-tokens", "--retain", "all"], "off, verified or approved"),
+    "no place for threads": (["--without-tokens", "--threads", "/dev/null/x"], "cannot be used"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_cannot_be_served_is_told_in_one_line(home: Path, why: str) -> None:
+    arguments, told = REFUSED[why]
+    assert told in one_line_error(run(home, "serve", "--port", "0", *arguments))
+
+
+def test_a_port_that_is_taken_is_told(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = run(home, "serve", "--without-tokens", "--port", port)
+    assert "cannot be listened on" in one_line_error(done)
+
+
+def test_missing_packages_are_told_with_what_to_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = run(home, "serve", "--without-tokens")
+    assert "pip install 'casewright[serve]'" in one_line_error(done)
+
+
+#: As LangGraph's server does it: by the file, not by the package, and with no argument.
+MAKE = """
+import asyncio, importlib.util, sys
+file, _, name = sys.argv[1].partition(":")
+spec = importlib.util.spec_from_file_location("studio", file)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+graph = asyncio.run(getattr(module, name)())
+assert asyncio.run(getattr(module, name)()) is graph
+assert graph.checkpointer is None
+assert "fastapi" not in sys.modules
+state = graph.invoke({"question": sys.argv[2]}, context={"scope": {"customer": "C001"}})
+print(state["answer"]["text"])
+"""
+
+
+def test_langgraph_s_own_server_finds_a_graph_that_needs_no_argument(home: Path) -> None:
+    described = json.loads((ROOT / "langgraph.json").read_text())
+    done = subprocess.run(
+        [sys.executable, "-c", MAKE, described["graphs"]["casewright"], GALAXY],
+        cwd=ROOT,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "8 GB" in done.stdout

@@ -1,0 +1,93 @@
+"""Threads and kept answers are each tenant's own."""
+
+from __future__ import annotations
+
+import uuid
+
+import httpx
+import pytest
+
+from tests.serve.service.helpers import OTHER, QUICK, Served, plan
+
+
+def ask(client: httpx.Client, question: str, thread: str) -> dict[str, object]:
+    reply = client.post("/ask", json={"question": question, "thread_id": thread})
+    assert reply.status_code == 200, reply.text
+    answer: dict[str, object] = reply.json()
+    return answer
+
+
+def test_two_tenants_with_the_same_thread_id_never_see_each_other(service: Served) -> None:
+    with service.client() as mine, service.client(OTHER) as theirs:
+        ask(mine, "what is mine", "same")
+        assert theirs.get("/threads/same").status_code == 404
+        assert theirs.post("/threads/same/resume", json={}).status_code == 404
+        assert theirs.delete("/threads/same").status_code == 404
+        ask(theirs, "what is theirs", "same")
+        assert mine.get("/threads/same").json()["question"] == "what is mine"
+        assert "found for acme" in mine.get("/threads/same").text
+        assert "acme" not in theirs.get("/threads/same").text
+        assert theirs.delete("/threads/same").status_code == 204
+        assert mine.get("/threads/same").status_code == 200
+        assert theirs.get("/threads/same").status_code == 404
+
+
+def test_a_thread_tells_its_last_run(service: Served) -> None:
+    with service.client() as client:
+        ask(client, QUICK, "told")
+        ask(client, plan("s1 = quick(); s2 = quick(a=s1.value)")["question"], "told")
+        state = client.get("/threads/told").json()
+        assert state["status"] == "answered"
+        assert [(step["id"], step["status"]) for step in state["steps"]] == [
+            ("s1", "done"),
+            ("s2", "done"),
+        ]
+        assert state["answer"]["plan"] == state["plan"]
+        assert client.post("/threads/told/resume", json={}).status_code == 409
+        assert client.get("/threads/never").status_code == 404
+
+
+def test_only_the_run_s_own_tenant_may_approve_it_and_see_its_case(service: Served) -> None:
+    question = f"what did I approve {uuid.uuid4().hex}"
+    with service.client() as mine, service.client(OTHER) as theirs:
+        run = mine.post("/ask", json={"question": question}).json()["run_id"]
+        assert theirs.post(f"/runs/{run}/approve").status_code == 404
+        kept = mine.post(f"/runs/{run}/approve").json()
+        assert kept["outcome"] == "added"
+        assert mine.post(f"/runs/{run}/approve").json()["outcome"] == "unchanged"
+        case = mine.get(f"/cases/{kept['id']}").json()
+        assert case["question"] == question
+        assert case["kept_by"] == "approved"
+        assert theirs.get(f"/cases/{kept['id']}").status_code == 404
+        assert theirs.delete(f"/cases/{kept['id']}").status_code == 404
+        assert kept["id"] not in theirs.get("/cases").text
+        assert kept["id"] in mine.get("/cases").text
+        assert mine.delete(f"/cases/{kept['id']}").status_code == 204
+        assert mine.get(f"/cases/{kept['id']}").status_code == 404
+        assert mine.post(f"/runs/{uuid.uuid4()}/approve").status_code == 404
+
+
+def test_a_later_question_is_planned_as_the_approved_one_of_the_same_tenant(
+    service: Served,
+) -> None:
+    first = plan("s1 = quick(a=question); s2 = quick(a=s1.value)")["question"]
+    with service.client() as mine, service.client(OTHER) as theirs:
+        run = mine.post("/ask", json={"question": first}).json()
+        kept = mine.post(f"/runs/{run['run_id']}/approve").json()
+        later = first.replace("please ", "please, ")
+        again = mine.post("/ask", json={"question": later}).json()
+        assert again["planner"]["name"] == f"earlier:{kept['id']}"
+        assert again["plan"] == run["plan"]
+        other = theirs.post("/ask", json={"question": later}).json()
+        assert other["planner"]["name"] == "question"
+        unlike = mine.post("/ask", json={"question": "something else entirely"}).json()
+        assert unlike["planner"]["name"] == "question"
+        asked = {"question": later, "history": [{"question": "a", "answer": "b"}]}
+        assert mine.post("/ask", json=asked).json()["planner"]["name"] == "question"
+        mine.delete(f"/cases/{kept['id']}")
+
+
+@pytest.mark.parametrize("path", ["/cases/not-a-uuid", "/cases?limit=0", "/cases?offset=-1"])
+def test_what_names_no_case_is_unusable(service: Served, path: str) -> None:
+    with service.client() as client:
+        assert client.get(path).status_code == 422

@@ -1,0 +1,90 @@
+"""`casewright config`: every value with its origin, and no secret."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from casewright.serve.settings import Settings
+from tests.serve.helpers import one_line_error, result, run
+
+TOKEN = "a-token-that-nobody-guesses"
+TOKENS = f'port = 9000\n[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n'
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in Settings.model_fields:
+        if name != "home":
+            monkeypatch.delenv(f"CASEWRIGHT_{name.upper()}", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "own.toml"
+    made.write_text(TOKENS, encoding="utf-8")
+    return made
+
+
+def test_every_setting_has_a_line_with_value_and_origin(tmp_path: Path) -> None:
+    done = run(tmp_path, "config")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(Settings.model_fields)
+    assert ["port", "8000", "default"] in [line.split() for line in done.stdout.splitlines()]
+    assert ["home", str(tmp_path), "CASEWRIGHT_HOME"] in [
+        line.split() for line in done.stdout.splitlines()
+    ]
+
+
+def test_json_says_the_same_and_what_can_be_given(tmp_path: Path, file: Path) -> None:
+    told = result(run(tmp_path, "config", "--config", file, "--json"))
+    assert told["file"] == str(file)
+    assert told["settings"].keys() == Settings.model_fields.keys()
+    port = told["settings"]["port"]
+    assert (port["value"], port["origin"], port["where"]) == (9000, "file", f"port in {file}")
+    assert "65535" in port["about"]
+    assert told["settings"]["host"]["origin"] == "default"
+
+
+def test_every_setting_says_what_can_be_given(tmp_path: Path) -> None:
+    told = result(run(tmp_path, "config", "--json"))["settings"]
+    assert all(one["about"] for one in told.values())
+
+
+def test_secrets_are_masked_for_people_and_in_json(tmp_path: Path, file: Path) -> None:
+    for more in ((), ("--json",)):
+        done = run(tmp_path, "config", "--config", file, *more)
+        assert done.returncode == 0
+        assert TOKEN not in done.stdout + done.stderr
+        assert "**********" in done.stdout
+        assert "acme" in done.stdout
+
+
+def test_bad_setting_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_PORT", "x")
+    assert one_line_error(run(tmp_path, "config")).startswith("CASEWRIGHT_PORT: 'x' cannot be")
+    told = json.loads(run(tmp_path, "config", "--json").stdout)
+    assert told["error"]["kind"] == "InputError"
+
+
+def test_variable_that_is_nearly_a_setting_is_pointed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_PLANER", "shape")
+    done = run(tmp_path, "config", "--json")
+    assert "CASEWRIGHT_PLANER is no setting. Did you mean CASEWRIGHT_PLANNER?" in done.stderr
+    assert result(done)["settings"]["planner"]["value"] is None
+
+
+def test_value_that_would_move_the_cursor_is_shown_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('adapter = "\\u001b[2Jgone"', encoding="utf-8")
+    for more in ((), ("--json",)):
+        shown = run(tmp_path, "config", "--config", file, *more).stdout
+        assert "\x1b" not in shown
+        assert "[2Jgone" in shown

@@ -1,0 +1,283 @@
+"""Settings: which source wins, what is refused, and what commands do with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.serve.settings import Loaded, Settings, choose_folders, load_settings
+from casewright.serve.tokens import read_tokens
+from casewright.stores import paths
+from tests.serve.helpers import REFUNDS, copied_home, new_home, one_line_error, result, run
+
+TOKEN, OTHER = "a-token-that-nobody-guesses", "another-token-of-some-length"
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """An empty folder, an environment without settings, and no file of the user's own."""
+    for name in Settings.model_fields:
+        if name != "home":
+            monkeypatch.delenv(f"CASEWRIGHT_{name.upper()}", raising=False)
+    monkeypatch.delenv("CASEWRIGHT_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(tmp_path)
+    yield
+    paths.choose_folders()
+
+
+def written(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def loaded(file: Path | None = None, **flags: Any) -> tuple[Any, str, str]:
+    """The port, and where it came from: the setting that stands for all."""
+    found = load_settings(file, **flags)
+    origin = found.origins["port"]
+    return found.settings.port, origin.kind, origin.where
+
+
+def refused(file: Path | None = None, **flags: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        load_settings(file, **flags)
+    return str(caught.value)
+
+
+def test_without_any_source_every_value_is_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CASEWRIGHT_HOME")
+    found = load_settings()
+    assert {str(origin) for origin in found.origins.values()} == {"default"}
+    assert found.origins.keys() == Settings.model_fields.keys()
+    assert found.settings.host == "127.0.0.1"
+    assert found.settings.public is False
+
+
+def test_flag_beats_environment_beats_file_beats_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "own.toml", "port = 1")
+    assert loaded() == (8000, "default", "")
+    assert loaded(file) == (1, "file", f"port in {file}")
+    monkeypatch.setenv("CASEWRIGHT_PORT", "2")
+    assert loaded(file) == (2, "environment", "CASEWRIGHT_PORT")
+    assert loaded(file, port=3) == (3, "flag", "--port")
+
+
+def test_flag_that_was_not_given_and_empty_variable_are_no_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_PORT", "")
+    assert loaded(port=None) == (8000, "default", "")
+
+
+def test_file_is_the_named_one_else_the_variable_s_else_here_else_the_user_s(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    written(tmp_path / "user" / "casewright" / "casewright.toml", "port = 1")
+    assert loaded()[0] == 1
+    written(tmp_path / "casewright.toml", "port = 2")
+    assert loaded()[0] == 2
+    monkeypatch.setenv("CASEWRIGHT_CONFIG", str(written(tmp_path / "variable.toml", "port = 3")))
+    assert loaded()[0] == 3
+    assert loaded(written(tmp_path / "flag.toml", "port = 4"))[0] == 4
+
+
+def test_folders_and_files_are_named_from_the_settings_file_s_own_folder(tmp_path: Path) -> None:
+    file = written(tmp_path / "far" / "away.toml", 'tokens_file = "here"\nthreads_file = "~/t.db"')
+    settings = load_settings(file).settings
+    assert settings.tokens_file == tmp_path / "far" / "here"
+    assert settings.threads_file == Path.home() / "t.db"
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = load_settings().settings
+    with pytest.raises(ValueError, match="frozen"):
+        settings.port = 1  # type: ignore[misc]
+
+
+#: A file, and what its error must say.
+BAD_FILES = {
+    "unknown key": ("prot = 1", "'prot' is no setting. Write 'port'."),
+    "unknown key like no other": ("xyzzy = 1", "casewright config lists the settings"),
+    "table": ("[service]\nport = 1", "'service' is no setting"),
+    "no TOML": ("port 1", "are not TOML"),
+    "port": ("port = 65536", "port in FILE: 65536 cannot be the setting port. Give a port up to"),
+    "no number": ('max_concurrency = "many"', "'many' cannot be the setting max_concurrency"),
+    "seconds without end": ("request_seconds = inf", "Give seconds a request may take, above 0."),
+    "no choice": ('retain = "all"', "Give which answers are kept as cases: off, verified or"),
+    "unknown planner": ('planner = "nope"', "planner in FILE: There is no planner 'nope'."),
+    "unknown generator": ('generator = "nope"', "generator in FILE: There is no generator 'nope'."),
+    "unknown domain": ('domain = "nope"', "domain in FILE: There is no domain 'nope'."),
+    "unknown judge": ('feedback = "nope"', "feedback in FILE: There is no judge 'nope'."),
+    "unknown numbers": ('dtype = "int8"', "Give numbers of a local language model: float32"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_file_is_told_with_the_key_and_what_to_give(name: str, tmp_path: Path) -> None:
+    text, said = BAD_FILES[name]
+    file = written(tmp_path / "bad.toml", text)
+    message = refused(file)
+    assert said.replace("FILE", str(file)) in message
+    assert str(file) in message
+
+
+def test_file_that_is_no_text_or_not_there_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_bytes(b"\xff\xfe")
+    assert "are not TOML" in refused(file)
+    assert "--config: none.toml is no file" in refused(Path("none.toml"))
+
+
+def test_named_file_of_the_variable_that_is_not_there_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_CONFIG", "none.toml")
+    assert refused().startswith("CASEWRIGHT_CONFIG: none.toml is no file")
+
+
+def test_bad_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CASEWRIGHT_PORT", "http")
+    assert refused() == (
+        "CASEWRIGHT_PORT: 'http' cannot be the setting port. "
+        "Give a port up to 65535; 0 takes a free one."
+    )
+    assert loaded(port=1)[0] == 1
+
+
+def test_bad_flag_is_told_by_its_name() -> None:
+    assert refused(max_body_bytes=0).startswith("--max-body-bytes: 0 cannot be")
+
+
+def test_other_variables_of_the_project_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CASEWRIGHT_LEGAL_CONTEXT", "full")
+    assert "legal_context" not in load_settings().origins
+
+
+#: Bad tokens, none of which may be told.
+BAD_TOKENS = {
+    "no JSON": f'[{{"token": "{TOKEN}"',
+    "short": '[{"token": "hunter2", "tenant": "acme"}]',
+    "not visible": f'[{{"token": "{TOKEN} {TOKEN}", "tenant": "acme"}}]',
+    "no tenant": f'[{{"token": "{TOKEN}"}}]',
+    "empty tenant": f'[{{"token": "{TOKEN}", "tenant": ""}}]',
+    "more than a token": f'[{{"token": "{TOKEN}", "tenant": "acme", "admin": true}}]',
+    "mapping": f'{{"{TOKEN}": "acme"}}',
+    "twice": json.dumps([{"token": TOKEN, "tenant": "acme"}, {"token": TOKEN, "tenant": "else"}]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TOKENS)
+def test_bad_tokens_are_refused_without_telling_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_TOKENS", BAD_TOKENS[name])
+    message = refused()
+    assert message.startswith("CASEWRIGHT_TOKENS: what is given cannot be the setting tokens.")
+    assert TOKEN not in message
+    assert "hunter2" not in message
+
+
+def test_tokens_of_both_places_are_read_and_never_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_TOKENS", json.dumps([{"token": TOKEN, "tenant": "acme"}]))
+    written(tmp_path / "tokens.toml", f'[[tokens]]\ntoken = "{OTHER}"\ntenant = "else"\n')
+    found = load_settings(tokens_file="tokens.toml")
+    assert read_tokens(found.settings) == {TOKEN: "acme", OTHER: "else"}
+    assert TOKEN not in repr(found)
+    assert TOKEN not in found.settings.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'[[tokens]]\ntoken = "{TOKEN}"\ntenant = "else"', "also given for 'acme'"),
+        ('[[tokens]]\ntoken = "short"\ntenant = "else"', "entry 1 of [[tokens]]"),
+        (f'"{OTHER}" = "acme"', "tokens_file"),
+        ("tokens = 3", "tokens_file"),
+    ],
+)
+def test_bad_tokens_file_is_told_without_its_tokens(text: str, said: str, tmp_path: Path) -> None:
+    written(tmp_path / "tokens.toml", text)
+    tokens = [{"token": TOKEN, "tenant": "acme"}]
+    settings = load_settings(tokens=tokens, tokens_file="tokens.toml").settings
+    with pytest.raises(InputError) as caught:
+        read_tokens(settings)
+    assert said in str(caught.value)
+    assert TOKEN not in str(caught.value)
+    assert OTHER not in str(caught.value)
+
+
+def test_stores_and_caches_lie_where_the_file_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CASEWRIGHT_HOME")
+    file = written(tmp_path / "own.toml", 'home = "h"\ncache_folder = "c"')
+
+    def folders(found: Loaded) -> tuple[Path, Path]:
+        choose_folders(found)
+        return paths.data_folder(), paths.cache_folder()
+
+    assert folders(load_settings(file)) == (tmp_path / "h" / "data", tmp_path / "c")
+    monkeypatch.setenv("CASEWRIGHT_HOME", "/elsewhere")
+    assert folders(load_settings(file))[0] == Path("/elsewhere/data")
+    monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", "/fast")
+    assert folders(load_settings(file))[1] == Path("/fast")
+
+
+def test_ask_takes_domain_and_planner_from_the_file_and_flags_win(
+    home: Path, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "own.toml", 'domain = "legal"\nplanner = "nope:model"')
+    shop = ("--config", file, "--domain", "shopping", "--json")
+    assert "nope:model" in run(home, "plan", REFUNDS, *shop).stderr
+    assert result(run(home, "plan", REFUNDS, *shop, "--planner", "case"))["planner"] == "case"
+    answer = result(run(home, "ask", REFUNDS, *shop, "--planner", "case"))
+    assert answer["plan"] == "s1 = customer_support(query=question)"
+    told = one_line_error(run(home, "plan", "--config", written(file, 'domain = "no"'), REFUNDS))
+    assert told.startswith(f"domain in {file}: There is no domain 'no'.")
+
+
+def test_variable_chooses_planner_and_generator(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_PLANNER", "nope:model")
+    assert "nope:model" in one_line_error(run(home, "plan", REFUNDS))
+    monkeypatch.setenv("CASEWRIGHT_PLANNER", "case")
+    monkeypatch.setenv("CASEWRIGHT_GENERATOR", "nope:writer")
+    assert "nope:writer" in one_line_error(run(home, "ask", REFUNDS))
+
+
+def test_setting_without_use_here_is_left_out_and_a_flag_without_use_is_refused(
+    home: Path, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "own.toml", 'device = "cpu"\nadapter = "a"\nfeedback = "offline"')
+    answer = result(run(home, "ask", REFUNDS, "--config", file, "--json"))
+    assert answer["planner"]["name"] == "case"
+    assert "--device" in one_line_error(run(home, "plan", REFUNDS, "--device", "cpu"))
+    assert "--feedback" in one_line_error(run(home, "ask", REFUNDS, "--feedback", "offline"))
+
+
+def test_every_command_finds_the_stores_where_the_file_here_says(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = new_home(tmp_path / "other")
+    place = copied_home(home, tmp_path / "copy")
+    written(other / "casewright.toml", f'home = "{place}"')
+    # The environment would beat the file.
+    monkeypatch.setattr(
+        "tests.serve.helpers.environment", lambda _: {"CASEWRIGHT_HOME": "", "COLUMNS": "200"}
+    )
+    shop = next(one for one in result(run(other, "domains", "--json")) if one["name"] == "shopping")
+    assert shop["folder"] == str(place / "data" / "shopping")
+    assert shop["built"]
+    written(other / "casewright.toml", "nope = 1")
+    assert "'nope' is no setting" in one_line_error(run(other, "domains"))

@@ -1,0 +1,254 @@
+"""A run is saved by `ask --save`, and `show` prints it as `ask` did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from casewright.errors import InputError
+from casewright.graph import Answer
+from casewright.graph.run_file import read_run, save_run
+from tests.serve.helpers import GALAXY, Done, one_line_error, result, run
+
+TEXTS = some.text()
+NAMES = some.text(max_size=8)
+TIMES = some.floats(min_value=0, max_value=1e9)
+JSON = some.recursive(
+    some.none()
+    | some.booleans()
+    | some.integers(-(2**70), 2**70)
+    | some.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+    # First halves of surrogate pairs too: a tool may have cut a text in two.
+    | some.text(some.characters(min_codepoint=0xD7F0, max_codepoint=0xDBFF)),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS = some.dictionaries(NAMES, JSON, max_size=3)
+STEPS = some.fixed_dictionaries(
+    {
+        "step": NAMES,
+        "tool": NAMES,
+        "status": some.sampled_from(["done", "empty", "failed", "timed_out", "skipped"]),
+        "arguments": OBJECTS,
+        "rows": some.lists(OBJECTS, max_size=2),
+        "error": TEXTS,
+        "attempts": some.integers(0, 9),
+        "started": TIMES,
+        "milliseconds": TIMES,
+        "reports": some.lists(OBJECTS, max_size=2),
+    }
+)
+EVIDENCE = some.fixed_dictionaries(
+    {
+        "id": NAMES,
+        "step": NAMES,
+        "tool": NAMES,
+        "text": TEXTS,
+        "source": TEXTS,
+        "row": OBJECTS,
+        "final": some.booleans(),
+    }
+)
+
+
+@some.composite
+def answers(draw: some.DrawFn) -> Answer:
+    steps = draw(some.lists(STEPS, min_size=1, max_size=3))
+    evidence = draw(some.lists(EVIDENCE, max_size=3))
+    return Answer(
+        text=draw(TEXTS),
+        citations=[item["id"] for item in evidence if draw(some.booleans())],
+        evidence=evidence,
+        missing=draw(some.lists(TEXTS, max_size=2)),
+        plan="\n".join(f"s{number} = find()" for number in range(1, len(steps) + 1)),
+        planner={"name": draw(NAMES), "fallback": draw(TEXTS), "tokens": draw(OBJECTS)},
+        generator=draw(NAMES),
+        steps=steps,
+        usage={f"{part}_ms": draw(TIMES) for part in ("planning", "execution", "generation")},
+        run_id=draw(NAMES),
+    )
+
+
+ANSWER = Answer(
+    text="It has 8 GB. [E1]",
+    citations=["E1"],
+    evidence=[
+        {
+            "id": "E1",
+            "step": "s1",
+            "tool": "find",
+            "text": "8 GB",
+            "source": "facts:1",
+            "row": {"value": "8 GB"},
+            "final": True,
+        }
+    ],
+    missing=[],
+    plan="s1 = find()",
+    planner={"name": "case", "fallback": ""},
+    generator="extractive",
+    steps=[
+        {
+            "step": "s1",
+            "tool": "find",
+            "status": "done",
+            "arguments": {},
+            "rows": [{"value": "8 GB"}],
+            "error": "",
+            "attempts": 1,
+            "started": 0.1,
+            "milliseconds": 2.5,
+            "reports": [],
+        }
+    ],
+    usage={"planning_ms": 1.0, "execution_ms": 2.6, "generation_ms": 0.5},
+    run_id="one",
+)
+
+
+@pytest.fixture(scope="module")
+def saved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    file = tmp_path_factory.mktemp("runs") / "galaxy.json"
+    return file, run(home, "ask", GALAXY, "--save", file, "--json")
+
+
+@given(answers())
+@settings(max_examples=60, deadline=None)
+def test_saved_run_is_read_as_it_was(answer: Answer) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "run.json"
+        save_run(file, answer)
+        assert read_run(file) == answer
+
+
+def test_show_prints_in_json_what_ask_printed(saved: tuple[Path, Done], tmp_path: Path) -> None:
+    file, asked = saved
+    assert result(run(tmp_path, "show", file, "--json")) == result(asked)
+    assert run(tmp_path, "show", file, "--json").stdout == asked.stdout
+
+
+def test_show_prints_for_people_what_ask_printed(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    asked = run(home, "ask", GALAXY, "--save", file)
+    assert asked.returncode == 0, asked.stderr
+    assert run(tmp_path, "show", file).stdout == asked.stdout
+    assert "Planned by case" in asked.stdout
+
+
+def test_saved_run_holds_neither_context_nor_who_asked(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    context = json.dumps({"product_id": "P021", "session": "the-secret-session"})
+    asked = ("ask", "Do people like it?", "--customer", "C002", "--context", context)
+    result(run(home, *asked, "--save", file, "--json"))
+    assert "the-secret-session" not in file.read_text(encoding="utf-8")
+    assert json.loads(file.read_text(encoding="utf-8")).keys() == {"format", "kind", "answer"}
+
+
+def test_place_that_cannot_be_written_is_refused_before_anything_is_asked(
+    home: Path, tmp_path: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "none" / "run.json"):
+        done = run(home, "ask", GALAXY, "--save", place, "--planner", "nope")
+        assert one_line_error(done).startswith(f"--save {place} cannot be written")
+
+
+def test_run_that_json_cannot_hold_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    save_run(file, ANSWER)
+    before = file.read_bytes()
+    odd = Answer(**{**ANSWER.to_json(), "usage": {"planning_ms": float("nan")}})
+    with pytest.raises(InputError, match="JSON cannot hold it"):
+        save_run(file, odd)
+    assert file.read_bytes() == before
+
+
+def changed(**parts: Any) -> str:
+    return json.dumps(
+        {"format": 1, "kind": "casewright run", "answer": {**ANSWER.to_json(), **parts}}
+    )
+
+
+STEP, ITEM = ANSWER.steps[0], ANSWER.evidence[0]
+#: What a file holds, and what its error must say.
+UNREADABLE = {
+    "nothing": ("", "is not JSON, or cut short"),
+    "half of a run": (changed()[:300], "is not JSON, or cut short"),
+    "no UTF-8": (b"\xff\xfe{", "is not JSON"),
+    "deep JSON": ("[" * 100_000, "is not JSON"),
+    "NaN": (changed(run_id=1).replace('"run_id": 1', '"run_id": NaN'), "NaN is no JSON number"),
+    "list": ("[]", "is no saved run"),
+    "another file": ('{"format": 1, "answer": {}}', "is no saved run"),
+    "newer format": ('{"format": 2, "kind": "casewright run"}', "format '2'; this Casewright"),
+    "no answer": ('{"format": 1, "kind": "casewright run"}', "damaged run: answer"),
+    "no text": (changed(text=None), "answer.text"),
+    "unknown part": (changed(more=1), "answer.more"),
+    "unknown status": (changed(steps=[{**STEP, "status": "good"}]), "steps.0.status"),
+    "time as text": (changed(steps=[{**STEP, "milliseconds": "1"}]), "steps.0.milliseconds"),
+    "evidence without source": (
+        changed(evidence=[{key: ITEM[key] for key in ITEM if key != "source"}]),
+        "evidence.0.source",
+    ),
+    "no times": (changed(usage={}), "usage.planning_ms"),
+    "no planner": (changed(planner={"name": "case"}), "planner.fallback"),
+    "more lines than steps": (changed(plan="s1 = a()\ns2 = b()"), "plan does not have the 1 steps"),
+    "foreign citation": (changed(citations=["E9"]), "cites 'E9'"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_file_that_is_no_whole_run_is_told_with_what_is_wrong(name: str, tmp_path: Path) -> None:
+    text, said = UNREADABLE[name]
+    file = tmp_path / "run.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    told = one_line_error(run(tmp_path, "show", file))
+    assert told.startswith(f"{file} is ")
+    assert said in told
+
+
+def test_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    assert "cannot be read" in one_line_error(run(tmp_path, "show", "none.json"))
+    assert "cannot be read" in one_line_error(run(tmp_path, "show", tmp_path))
+
+
+HOSTILE = "\x1b[2J\x9b31m\u202etxet\x00\r[bold]\ud800"
+
+
+def hostile(file: Path) -> Path:
+    report = {"event": "feedback_round", "note": HOSTILE}
+    ended = {"event": "feedback_ended", "reason": "settled", "judge": HOSTILE}
+    save_run(
+        file,
+        Answer(
+            **{
+                **ANSWER.to_json(),
+                "text": f"  {HOSTILE}",
+                "plan": HOSTILE,
+                "generator": HOSTILE,
+                "planner": {"name": HOSTILE, "fallback": HOSTILE},
+                "evidence": [{**ITEM, "source": HOSTILE, "step": HOSTILE}],
+                "steps": [{**STEP, "step": HOSTILE, "reports": [report, ended]}],
+            }
+        ),
+    )
+    return file
+
+
+def test_text_that_would_move_the_cursor_is_shown_as_text(tmp_path: Path) -> None:
+    done = run(tmp_path, "show", hostile(tmp_path / "run.json"))
+    assert done.returncode == 0, done.stderr
+    assert not set("\x1b\x9b\u202e\x00\r") & set(done.stdout)
+    assert done.stdout.count("[bold]") >= 6
+
+
+def test_json_of_hostile_text_is_escaped_and_whole(tmp_path: Path) -> None:
+    file = hostile(tmp_path / "run.json")
+    done = run(tmp_path, "show", file, "--json")
+    assert not set("\x1b\x9b\u202e\x00\r") & set(done.stdout)
+    assert result(done) == read_run(file).to_json()
