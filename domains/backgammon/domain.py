@@ -201,7 +201,7 @@ def _media_type(image: Path) -> str:
 
 
 def _rank(line: str) -> tuple[bool, bool]:
-    return line.startswith("Case"), not line.startswith("Check")
+    return line.startswith("Case"), not line.startswith(("Check", "Analysis"))
 
 
 DOMAIN = Domain(

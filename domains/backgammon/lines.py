@@ -21,7 +21,8 @@ def lines_of(found: BoardAnswer) -> list[str]:
     lines += [
         attempt_line(number, found.answered_by, one) for number, one in enumerate(found.attempts, 1)
     ]
-    lines.append(f"Check, by {found.judged_by}: {found.analysis}")
+    best = found.decision.best.play
+    lines += [f"Check, by {found.judged_by}: {best} is best.", f"Analysis: {found.analysis}"]
     if found.retained is not None:
         lines.append(f"As a case: {found.retained.outcome}.")
     elif found.not_retained:

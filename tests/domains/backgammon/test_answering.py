@@ -212,7 +212,8 @@ def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseS
     lines = lines_of(found)
     assert lines[0].startswith("Read: Player on roll")
     assert [line.split(",")[0] for line in lines].count("Case") == 3
-    assert lines[-1].startswith("Check, by the network that ships")
+    assert lines[-2].startswith("Check, by the network that ships")
+    assert lines[-1] == f"Analysis: {found.analysis}"
     told = told_of(found)
     assert told["position_id"] == ASKED.position.id
     assert told["right"] == found.advice.good
