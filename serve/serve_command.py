@@ -36,12 +36,12 @@ def serve(
         ),
     ] = None,
     without_tokens: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--without-tokens",
+            "--without-tokens/--with-tokens",
             help="Ask for no tokens, on a loopback address; the tenant is local.",
         ),
-    ] = False,
+    ] = None,
     domain: DefaultedDomainName = None,
     planner: DefaultedPlannerName = None,
     generator: DefaultedGeneratorName = None,

@@ -123,7 +123,9 @@ class Settings(BaseSettings):
         f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters",
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
-    public: bool = Field(False, description="true to serve other machines without tokens, or false")
+    without_tokens: bool = Field(
+        False, description="true to serve this machine alone without tokens, or false"
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1, description="the largest request in bytes, from 1 on"
     )
@@ -138,7 +140,7 @@ class Settings(BaseSettings):
     retain: Literal["off", "verified", "approved"] = Field(
         "off", description="which answers are kept as cases: off, verified or approved"
     )
-    langserve: bool = Field(False, description="true to add LangServe's routes, or false")
+    langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error"
     )

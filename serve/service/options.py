@@ -57,4 +57,4 @@ class ServiceOptions:
     request_seconds: float = 60.0
     threads_file: Path | None = None
     retain: Retain = "off"
-    langserve: bool = False
+    langserve: bool = True

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from casewright.serve.chosen import chosen
+from casewright.serve.planners import ModelSettings
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
@@ -32,7 +33,7 @@ class Asked:
     host: str | None = None
     port: int | None = None
     tokens_file: Path | None = None
-    without_tokens: bool = False
+    without_tokens: bool | None = None
     domain: str | None = None
     planner: str | None = None
     generator: str | None = None
@@ -53,13 +54,14 @@ def start(asked: Asked) -> None:
         host=asked.host,
         port=asked.port,
         tokens_file=asked.tokens_file,
+        without_tokens=asked.without_tokens,
         threads_file=asked.threads_file,
         retain=asked.retain,
         langserve=asked.langserve,
     )
     settings = loaded.settings
     tokens = read_tokens(settings)
-    check_exposure(settings.host, tokens, without_tokens=asked.without_tokens)
+    check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
     using = chosen(
         asked.config,
         domain=asked.domain,
@@ -71,7 +73,11 @@ def start(asked: Asked) -> None:
     opened = listening(settings.host, settings.port)
     try:
         session = open_session(
-            using.domain, using.planner, encoder_name=using.encoder, feedback=using.feedback
+            using.domain,
+            using.planner,
+            encoder_name=using.encoder,
+            feedback=using.feedback,
+            model=ModelSettings(using.adapter, using.device, using.dtype),
         )
     except BaseException:
         opened.close()

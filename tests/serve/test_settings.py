@@ -56,7 +56,7 @@ def test_without_any_source_every_value_is_its_default(monkeypatch: pytest.Monke
     assert {str(origin) for origin in found.origins.values()} == {"default"}
     assert found.origins.keys() == Settings.model_fields.keys()
     assert found.settings.host == "127.0.0.1"
-    assert found.settings.public is False
+    assert found.settings.without_tokens is False
 
 
 def test_flag_beats_environment_beats_file_beats_default(
