@@ -33,7 +33,7 @@ def finetune_backgammon(
 ) -> None:
     """Train the readers of boards and the latent that decisions are compared by.
 
-    Some fifteen minutes on one core. The figures stand beside those of the networks that ship.
+    Some thirty-five minutes on one core. The figures stand beside those of the networks that ship.
     """
     from casewright.domains.backgammon.latent import shipped_figures
     from casewright.domains.backgammon.training import TOLERANCE, train_backgammon

@@ -52,8 +52,8 @@ def train_board_reader(
         seed: Of weights, positions and styles.
         boards: Boards that are drawn to learn from; 15 a second on one core.
         others: Pictures of no boards.
-        landmark_steps: Training steps of 32 views; 3 a second.
-        checker_steps: Training steps of 16 boards' slices; 1.5 a second.
+        landmark_steps: Training steps of 32 views; 3 a second on one core.
+        checker_steps: Training steps of 16 boards' slices; 1.7 a second on one core.
         measured: Boards drawn to choose thresholds by, and again to measure with.
         progress: Show bars on stderr; ``None`` shows them on a terminal.
 
