@@ -8,12 +8,14 @@ rescaling.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_export import quiet
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,11 +43,8 @@ def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np
 def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
     """Return each text's tokens as vectors of length 1, array (tokens, units) each."""
     import torch
-    from transformers import AutoModel, AutoTokenizer
 
-    folder = packaged_minilm()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModel.from_pretrained(folder).eval()
+    tokenizer, model = _loaded()
     found: list[NDArray[np.float64]] = []
     for start in range(0, len(texts), BATCH):
         batch = tokenizer(
@@ -62,3 +61,12 @@ def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
         # The first and the last token are the model's own marks.
         found += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
     return found
+
+
+@cache
+def _loaded() -> tuple[Any, Any]:
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = packaged_minilm()
+    with quiet():
+        return AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

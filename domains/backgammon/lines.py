@@ -33,8 +33,8 @@ def lines_of(found: BoardAnswer) -> list[str]:
 def hit_line(hit: Hit) -> str:
     """Return a case in one line."""
     decision = decision_in(hit.case)
-    roll = roll_text(decision.dice)
-    return f"Case, {hit.score:.3f} alike, roll {roll}: {hit.case.solution}"
+    where = f"roll {roll_text(decision.dice)}, position {decision.position.id}"
+    return f"Case, {hit.score:.3f} alike, {where}: {hit.case.solution}"
 
 
 def attempt_line(number: int, name: str, one: Attempt) -> str:
