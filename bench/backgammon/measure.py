@@ -168,4 +168,5 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     axes.set_yticks([place + 0.4 for place in range(len(names))], names)
     axes.invert_yaxis()
     axes.set_xlabel("precision, mean over 1 to 5 cases")
-    axes.legend(fontsize="x-small")
+    axes.set_xlim(0, 1.2)
+    axes.legend(fontsize="x-small", loc="center right")
