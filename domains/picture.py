@@ -70,9 +70,13 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image
             f"An image of {wanted.what} cannot be a {type(picture).__name__}. "
             "Give a path, the bytes of an image file, or a Pillow image."
         )
-    if not Path(picture).exists():
+    try:
+        there, plain = Path(picture).exists(), Path(picture).is_file()
+    except OSError as error:
+        raise InputError(f"{picture} cannot be opened: {told(error)}. Check the file.") from error
+    if not there:
         raise InputError(f"There is no file {picture}. Give the path of an image of {wanted.what}.")
-    if not Path(picture).is_file():
+    if not plain:
         raise InputError(f"{picture} is no file. Give the path of an image of {wanted.what}.")
     return _read(Path(picture), str(picture), wanted)
 

@@ -80,7 +80,7 @@ def answer_rows(
         CASES,
         same_roll=True,
     )[sorted(set(places.tolist()))]
-    # Those of the decision half the list further on: as near to another, and of another roll.
+    # Those of the decision half the list further on: as near to another, mostly of another roll.
     contexts = {
         NONE: order[:, :0],
         THREE: order,
@@ -159,7 +159,7 @@ def _row(
         "legal play": len(known) / len(queries),
         "listed": float(np.mean([listed for _, listed in judged])),
         "lost, at least": float(np.mean(known)) if known else None,
-        "best play": float(np.mean([lost == 0 for lost, _ in judged])),
+        "best play": float(np.mean([listed and lost == 0 for lost, listed in judged])),
     }
 
 

@@ -33,6 +33,9 @@ def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np
     given, wanted = _tokens(answers), _tokens(references)
     found = []
     for own, other in zip(given, wanted, strict=True):
+        if not len(own) or not len(other):
+            found.append(0.0)
+            continue
         likeness = own @ other.T
         precision, recall = likeness.max(axis=1).mean(), likeness.max(axis=0).mean()
         both = precision + recall

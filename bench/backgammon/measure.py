@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from casewright.bench.backgammon.answers import answer_rows, by_chat, by_network, reuse
 from casewright.bench.backgammon.comparison import (
     ALONE,
@@ -28,7 +26,7 @@ from casewright.bench.backgammon.represent import (
 )
 from casewright.bench.backgammon.retrieval import Asked
 from casewright.bench.tabled_report import TabledReport
-from casewright.domains.backgammon.decision import Decision, read_decisions
+from casewright.domains.backgammon.decision import read_decisions
 from casewright.domains.backgammon.games import DECISIONS, Split, part_of, read_split, split_games
 from casewright.domains.backgammon.latent_training import EPOCHS, WEIGHTINGS
 from casewright.domains.backgammon.training import WEIGHTING
@@ -98,7 +96,7 @@ def measure_backgammon(
     trained = time.perf_counter() - started
     rows = comparison_rows(asked, ways)
     if not choosing:
-        read = reading_rows([one.position for one in _spread(split, boards)])
+        read = reading_rows([one.position for one in split.queries], count=boards)
         rows = [{"table": BOARDS, **row} for row in read] + rows
         way = next(one for one in ways if one.name == latent_name(WEIGHTING))
         assert way.network is not None
@@ -131,15 +129,10 @@ def measure_backgammon(
 
 
 def _training_split(data: Path) -> Split:
-    """Return training games alone, a fifth of which is asked."""
+    """Return training games alone, a quarter of which is asked."""
     whole = read_split(data)
     decisions = [one for one in read_decisions(data / DECISIONS) if part_of(one.game) != 0]
     return split_games(decisions, whole.pool, part=1)
-
-
-def _spread(split: Split, count: int) -> Sequence[Decision]:
-    places = np.linspace(0, len(split.queries) - 1, min(count, len(split.queries))).astype(int)
-    return [split.queries[place] for place in places]
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:

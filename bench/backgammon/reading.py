@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright.bench.backgammon.gnubg_boards import APPEARANCES, gnubg_boards, gnubg_program
+from casewright.bench.backgammon.gnubg_boards import gnubg_boards
 from casewright.bench.backgammon.other_renderer import LOOKS, render
 from casewright.domains.backgammon.board_image import render_board
 from casewright.domains.backgammon.board_layout import Colour, signed_counts
@@ -19,6 +19,7 @@ from casewright.domains.backgammon.board_reader import (
     shipped_reader,
 )
 from casewright.domains.backgammon.board_style import PLAIN, draw_style
+from casewright.domains.backgammon.engine import find_engine
 from casewright.domains.backgammon.position import Position
 from casewright.domains.math24.fonts import unseen_fonts
 from casewright.stores.progress import progress_bar
@@ -26,15 +27,13 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Positions that are read off each renderer's boards.
-COUNT = 500
 Drawn = Callable[[Sequence[Position]], Iterable["Image.Image"]]
 
 
 def reading_rows(
     positions: Sequence[Position],
     *,
-    count: int = COUNT,
+    count: int,
     seed: int = 7,
     reader: BoardReader | None = None,
     progress: bool | None = None,
@@ -78,9 +77,8 @@ def _renderers(seed: int) -> Mapping[str, tuple[Colour, Drawn]]:
         "own styles": ("light", lambda some: _styled(some, seed)),
     }
     made["matplotlib"] = ("light", _printed)
-    if gnubg_program():
-        for name, appearance in APPEARANCES.items():
-            made[name] = ("dark", _gnubg(appearance))
+    if find_engine():
+        made["gnubg"] = ("dark", gnubg_boards)
     return made
 
 
@@ -94,10 +92,6 @@ def _styled(positions: Sequence[Position], seed: int) -> Iterator[Image.Image]:
 def _printed(positions: Sequence[Position]) -> Iterator[Image.Image]:
     for position, look in zip(positions, cycle(LOOKS.values()), strict=False):
         yield render(position, look)
-
-
-def _gnubg(appearance: str) -> Drawn:
-    return lambda some: gnubg_boards(some, appearance)
 
 
 def _rows(
@@ -125,7 +119,7 @@ def _row(
     right = np.array([reading.position == position for position, reading, _, _ in kept])
     refused = np.array([bool(why) for _, _, why, _ in kept])
     by_check = np.array(["a position that cannot be" in why for _, _, why, _ in kept])
-    wrong = max(int((~right).sum()), 1)
+    wrong = int((~right).sum())
     return {
         "renderer": name,
         "off_known": known,
@@ -134,8 +128,8 @@ def _row(
         "refused_right": float((right & refused).mean()),
         "refused_wrong": float((~right & refused).mean()),
         "wrong": float((~right & ~refused).mean()),
-        "caught": float((~right & refused).sum() / wrong),
-        "caught_by_check": float((~right & by_check).sum() / wrong),
+        "caught": float((~right & refused).sum() / wrong) if wrong else None,
+        "caught_by_check": float((~right & by_check).sum() / wrong) if wrong else None,
         "slices": float(np.mean([share for *_, share in kept])),
     }
 

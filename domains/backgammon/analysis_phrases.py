@@ -213,7 +213,10 @@ def costs(best: Told, other: Told) -> list[str]:
     found = [
         fact.finite
         for fact in other.facts
-        if fact.good < 0 and fact.key != "shots" and fact.key not in keys
+        if fact.good < 0
+        and fact.key != "shots"
+        and fact.key not in keys
+        and not (fact.key.startswith("break") and _numbers(fact.key) <= set(best.features.broken))
     ]
     if other.shots >= best.shots + _SHOTS:
         compared = f" against {best.shots}" if best.shots else ""

@@ -68,7 +68,7 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     return {
         "boards_right": sum(one.right and not out for one, out in pairs) / count,
         "boards_refused": sum(refused) / count,
-        "wrong_caught": sum(wrong) / max(len(wrong), 1),
+        **({"wrong_caught": sum(wrong) / len(wrong)} if wrong else {}),
         "slices_right": sum(one.slices for one in seen) / count,
         "non_boards_refused": _refused(reader, LEARNED, rng, count),
         "unseen_kinds_refused": _refused(reader, UNSEEN, rng, count),

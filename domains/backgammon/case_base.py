@@ -1,7 +1,7 @@
 """The domain's own decisions, which ship with it: the engine against itself, not quite at its best.
 
-2,000 decisions of GNU Backgammon 1.07 at two plies, for money without the Jacoby rule or doubling,
-seed 0. ``casewright finetune backgammon-cases`` makes them again.
+2,000 decisions of GNU Backgammon 1.07 at two plies, for money without the Jacoby rule, the cube at
+1 in the middle and never turned, seed 0. ``casewright finetune backgammon-cases`` makes them again.
 """
 
 from __future__ import annotations

@@ -71,13 +71,15 @@ def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
 
     Args:
         decision: With an engine's analysis.
-        picture: The board's, where there is one.
+        picture: The board's, to be shown, where there is one.
     """
     return Case(
         problem={
-            "board": picture or decision.position.id,
+            # Its picture would be read again, without what was told of it.
+            "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
+            **({"picture": picture} if picture else {}),
         },
         solution=analysis_text(decision),
         result=decision.best.equity,
@@ -121,6 +123,12 @@ def verified(case: Case) -> str | None:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
         return f"It has no analysed decision: {error}"
+    told = {"roll": roll_text(decision.dice), "play": decision.best.play}
+    board = case.problem.get("board")
+    if isinstance(board, str):
+        told["board"] = decision.position.id
+    if any(case.problem.get(name) != value for name, value in told.items()):
+        return "Its board, roll and play are not those of its decision."
     flaws = analysis_flaws(str(case.solution), decision)
     return flaws[0] if flaws else None
 

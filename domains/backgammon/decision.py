@@ -10,11 +10,21 @@ from typing import Any
 
 from casewright.domains.backgammon.moves import Dice, checked_dice
 from casewright.domains.backgammon.play_text import written_play
-from casewright.domains.backgammon.position import Position, position_of_id
+from casewright.domains.backgammon.position import HOME, POINTS, Position, position_of_id
 from casewright.errors import InputError
 
 #: Win, win a gammon, win a backgammon, lose a gammon, lose a backgammon; probabilities.
 Chances = tuple[float, float, float, float, float]
+
+
+def won_chances(after: Position) -> Chances:
+    """Return the chances of the player who has just borne off the last checker.
+
+    It is a gammon where the other has borne none off, and a backgammon where one of them stands in
+    the winner's home board or on the bar, too.
+    """
+    gammon = not after.off[1]
+    return 1.0, float(gammon), float(gammon and any(after.other[POINTS - HOME :])), 0.0, 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,8 @@ def decision_of(read: dict[str, Any]) -> Decision:
             Candidate(str(one["move"]), float(one["equity"]), _chances(one["probs"]))
             for one in read["candidates"]
         ]
+        if not candidates:
+            raise ValueError("no candidate")
         # The engine looks deeper at some than at others, and leaves their order as it was.
         played = None if read["played"] is None else candidates[read["played"]]
         candidates.sort(key=lambda one: -one.equity)
@@ -110,6 +122,8 @@ def decision_of(read: dict[str, Any]) -> Decision:
             None if played is None else candidates.index(played),
             *value_of(read.get("value")),
         )
+        for place in range(len(candidates)):
+            found.after(place)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"This is no analysed decision: {type(error).__name__}: {error}") from None
     return found

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from casewright.domains.backgammon.analysis import STEP
 from casewright.domains.backgammon.answerer import BoardAnswerer
 from casewright.domains.backgammon.board_layout import Colour, Home
 from casewright.domains.backgammon.board_reader import shipped_reader
@@ -31,7 +32,16 @@ from casewright.stores import Binary, Case, CaseStore, Encoder
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 
 #: What makes cases of decisions: other cases, where one of these changes.
-MAKERS = ("analysis.py", "analysis_phrases.py", "cases.py", "domain.py", "play_features.py")
+MAKERS = (
+    "analysis.py",
+    "analysis_phrases.py",
+    "cases.py",
+    "decision.py",
+    "domain.py",
+    "encoding.py",
+    "latent.py",
+    "play_features.py",
+)
 #: Questions with their plans; the domain has one tool.
 QUERIES = (
     "What is the best play with 3-1 in the position 4HPwATDgc/ABMA?",
@@ -39,9 +49,10 @@ QUERIES = (
     "Position 4PPBASLg8+ABJA, roll 6-4: what would you play?",
     "In mLeDATCwZ+QRIA I rolled 6-1. Is 16/9 right?",
 )
-_ID = re.compile(r"[A-Za-z0-9+/]{14}")
+#: Ten bytes in base64, so that the last character has two bits.
+_ID = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{13}[AQgw](?![A-Za-z0-9+/])")
 _ROLL = re.compile(r"(?<![\d/])([1-6])\s*[-–:]\s*([1-6])(?![\d/])")
-_MOVE = re.compile(r"(?:(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?\s*)+", re.IGNORECASE)
+_MOVE = re.compile(rf"{STEP}(?:,? +{STEP})*", re.IGNORECASE)
 
 
 def open_backgammon(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -85,7 +96,7 @@ def backgammon_toolbox(store: CaseStore) -> Toolbox:
         found = BoardAnswerer(store, network, default_judge(network)).answer(
             position_of_id(position[0]),
             dice_of(roll[0].replace("–", "-")),
-            move[0].strip() if move else None,
+            move[0].replace(",", "") if move else None,
         )
         told = [line for line in lines_of(found) if not line.startswith(("Read", "Roll"))]
         # The checked analysis first, then the advice, then the cases that it was made by.

@@ -17,10 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TypeVar
 
-from casewright.domains.backgammon.decision import Candidate, Chances
+from casewright.domains.backgammon.decision import Candidate, Chances, won_chances
 from casewright.domains.backgammon.moves import Dice, Play, checked_dice, legal_plays
 from casewright.domains.backgammon.play_text import play_of, written_play
-from casewright.domains.backgammon.position import CHECKERS, POINTS, Position, checked
+from casewright.domains.backgammon.position import Position, checked
 from casewright.errors import DependencyError, InputError, ToolError, cleaned
 from casewright.stores.progress import progress_bar
 
@@ -163,6 +163,28 @@ class Engine:
         _check_plies(plies)
         found = play_of(checked(position), checked_dice(dice), play)
         return self._after([found], plies)[0]
+
+    def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
+        """Have the program draw boards as it shows them, the player on roll below.
+
+        Args:
+            positions: What stands on them.
+            folder: Where the PNG files go.
+
+        Returns:
+            The files, in the positions' order.
+
+        Raises:
+            ToolError: The program crashed, took too long, or drew fewer.
+        """
+        files = [folder / f"{number}.png" for number in range(len(positions))]
+        commands = ["new game"]
+        for position, file in zip(positions, files, strict=True):
+            commands += [f"set board {position.id}", "set turn 1", f"export position png {file}"]
+        written = self._run(commands, len(positions), 0)
+        if not all(file.is_file() for file in files):
+            raise self._misunderstood(written, f"{len(files)} pictures")
+        return files
 
     def _after(self, plays: Sequence[Play], plies: int) -> list[Candidate]:
         """Return plays with what they are worth: of the position after it, the other on roll."""
@@ -348,10 +370,6 @@ def _turned(play: Play, worth: Worth) -> Candidate:
 
 
 def _won(play: Play) -> Candidate:
-    """Return a play that ends the game: a gammon where the other has borne none off."""
-    other = play.after.other
-    gammon = sum(other) == CHECKERS
-    # A backgammon: one of them in the winner's home board, or on the bar.
-    backgammon = gammon and any(other[POINTS - 6 :])
-    chances = (1.0, float(gammon), float(backgammon), 0.0, 0.0)
-    return Candidate(play.text, 1.0 + gammon + backgammon, chances)
+    """Return a play that ends the game."""
+    chances = won_chances(play.after)
+    return Candidate(play.text, sum(chances), chances)

@@ -23,9 +23,9 @@ class Split:
 
     Attributes:
         cases: What is retrieved, and what networks learn from.
-        queries: Decisions of other games, of positions that no case has.
+        queries: Decisions of other games, of positions that no case has or leads to.
         pool: Valued positions beside the games, for training; none of a query.
-        left_out: Decisions of the asked games whose positions cases have: openings, mostly.
+        left_out: Decisions of the asked games of such positions: openings, mostly.
     """
 
     cases: Sequence[Decision]
@@ -64,6 +64,8 @@ def split_games(
     cases = [one for one in decisions if part_of(one.game) != part]
     asked = [one for one in decisions if part_of(one.game) == part]
     known = {one.position for one in cases}
+    # Where the cases' candidates lead is learned, too.
+    known |= {one.after(place).flipped for one in cases for place in range(len(one.candidates))}
     queries = [one for one in asked if one.position not in known]
     if not cases or not queries:
         raise InputError("There are too few games to ask some by the others. Give more of them.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from casewright.domains.backgammon.decision import Candidate, Chances, Decision
+from casewright.domains.backgammon.decision import Candidate, Chances, Decision, won_chances
 from casewright.domains.backgammon.engine import Engine, find_engine
 from casewright.domains.backgammon.latent import PositionNetwork
 from casewright.domains.backgammon.latent_training import other_side
 from casewright.domains.backgammon.moves import Dice, Play, legal_plays
+from casewright.domains.backgammon.play_text import written_play
 from casewright.domains.backgammon.position import Position
 
 #: Plays that an analysis lists.
@@ -93,7 +95,12 @@ class EngineJudge:
         """
         # The program lists as many as are asked for, so that every play has its place.
         some = [*also] if made is None else [*also, made]
-        known = self._engine.analyse([(position, dice)], PLIES, LISTED)[0]
+        texts = {play.after: play.text for play in legal_plays(position, dice)}
+        # The program writes some plays in another way.
+        known = [
+            replace(one, play=texts[written_play(position, one.play)[0]])
+            for one in self._engine.analyse([(position, dice)], PLIES, LISTED)[0]
+        ]
         wanted = {play.text for play in some}
         for text in sorted(wanted - {one.play for one in known}):
             known.append(self._engine.equity_of_play(position, dice, text, PLIES))
@@ -121,8 +128,7 @@ def _decision(
 
 def _after(play: Play, row: Sequence[float]) -> Chances:
     if not any(play.after.own):
-        # The game is won; whether doubly or triply is in the equity.
-        return (1.0, 0.0, 0.0, 0.0, 0.0)
+        return won_chances(play.after)
     win, win_g, win_bg, lose_g, lose_bg = (round(float(one), 3) for one in row)
     mine = other_side((win, win_g, win_bg, lose_g, lose_bg))
     return (round(mine[0], 3), *mine[1:])

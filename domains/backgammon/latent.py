@@ -17,6 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.domains.backgammon.decision import won_chances
 from casewright.domains.backgammon.encoding import INPUTS, encode
 from casewright.domains.backgammon.position import Position
 from casewright.errors import InputError
@@ -152,9 +153,4 @@ def _dense(given: Floats, layer: Layer) -> Floats:
 
 def _won(after: Position) -> float | None:
     """Return what a finished game is worth to the player who bore off last; else ``None``."""
-    if any(after.own):
-        return None
-    if after.off[1]:
-        return 1.0
-    # Without a checker off it is a gammon, with one in the winner's home or on the bar more.
-    return 3.0 if after.other[-1] or any(after.other[18:24]) else 2.0
+    return None if any(after.own) else sum(won_chances(after))

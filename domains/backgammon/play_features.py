@@ -97,26 +97,6 @@ class PlayFeatures:
         return tuple(point for point in self.broken if point >= BACK)
 
     @property
-    def home_made(self) -> tuple[int, ...]:
-        """Points that it makes in its own home board."""
-        return tuple(point for point in self.made if point <= HOME)
-
-    @property
-    def makes_five_point(self) -> bool:
-        """Whether it makes its five point."""
-        return 5 in self.made
-
-    @property
-    def makes_bar_point(self) -> bool:
-        """Whether it makes its bar point."""
-        return BAR_POINT in self.made
-
-    @property
-    def makes_golden_anchor(self) -> bool:
-        """Whether it makes the other's five point."""
-        return GOLDEN_ANCHOR in self.made
-
-    @property
     def left_back(self) -> int:
         """Checkers by which those in the other's home board and on the bar get fewer."""
         return max(0, self.back_before - self.back)

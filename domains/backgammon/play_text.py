@@ -101,6 +101,8 @@ def _why(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -
         return "no checker may be borne off while one is outside the home board"
     if made > rolled:
         return f"it moves {made} pips, and the roll has {rolled}"
+    if dice[0] != dice[1] and len(plays[0].steps) == 1 and made == min(dice):
+        return "only one die can be played, and it must be the larger where that can be"
     if made < rolled and len(plays[0].steps) > len(steps):
         return "more of the roll can be played, so it must be"
     return "the dice do not make these steps"

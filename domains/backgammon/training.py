@@ -12,6 +12,7 @@ from casewright.domains.backgammon.decision import Decision
 from casewright.domains.backgammon.games import Split, read_split
 from casewright.domains.backgammon.latent import FILE, PositionNetwork, equity
 from casewright.domains.backgammon.latent_training import EPOCHS, examples_of, train_network
+from casewright.errors import InputError
 
 #: Beside the weights: what their training printed.
 FIGURES = "figures.json"
@@ -50,6 +51,12 @@ def train_backgammon(
         InputError: The folder cannot be written, or the data not read.
     """
     split = read_split(data)
+    if all(one.value is None for one in split.queries):
+        raise InputError(f"No decision in {data} has a value. Give the analysed games.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}.") from error
     network = train_network(
         examples_of(split.cases, split.pool), WEIGHTING, seed=seed, epochs=epochs
     )

@@ -76,6 +76,18 @@ def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
     assert told["position_id"] == ASKED.position.id
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        f"What is your recommendation with 3-1 in {START.id}?",
+        f"Position {START.id}, roll 3-1: is 8/5, 6/5 right?",
+    ],
+)
+def test_a_question_in_words_is_read_as_players_write(home: Path, question: str) -> None:
+    told = result(run(home, *ASK, question, "--json"))
+    assert "8/5 6/5 is best." in told["text"]
+
+
 def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
     question = f"In {START.id} I rolled 3-1. Is 24/23 13/10 right?"
     told = result(run(home, *ASK, question, "--json"))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casewright.domains.backgammon import domain
 from casewright.domains.backgammon.advice import carried_over
+from casewright.domains.backgammon.analysis import analysis_text
 from casewright.domains.backgammon.answerer import BoardAnswer, BoardAnswerer
-from casewright.domains.backgammon.board_image import board_png
+from casewright.domains.backgammon.board_image import board_png, render_board
 from casewright.domains.backgammon.board_reader import shipped_reader
 from casewright.domains.backgammon.case_base import shipped_decisions
 from casewright.domains.backgammon.cases import (
@@ -30,8 +33,10 @@ from casewright.domains.backgammon.lines import lines_of, told_of
 from casewright.domains.backgammon.moves import Play, legal_plays
 from casewright.domains.backgammon.page import page_of
 from casewright.domains.backgammon.position import START, Position
+from casewright.domains.domain import OpenDomain
 from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
+from casewright.tools import Toolbox
 
 NETWORK = shipped_network()
 #: A decision with many legal plays.
@@ -119,6 +124,29 @@ def test_what_the_engine_analysed_becomes_a_case_with_its_picture_once() -> None
     assert store.count() == 31
 
 
+def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Path) -> None:
+    store = store_of(shipped_decisions()[:30])
+    opened = OpenDomain(Toolbox([]), store, {"backgammon": store})
+    file = tmp_path / "board.png"
+    render_board(ASKED.position, own="dark", home="left").save(file)
+    told = {"roll": roll_text(ASKED.dice), "checkers": "dark", "home": "left"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(domain, "default_judge", SureJudge)
+        answer = domain.answer_image(opened, file, None, "reuse", told, retain=True)
+    assert answer.told["retained"] == "added"
+    hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
+    assert hit.score == pytest.approx(1, abs=1e-5)
+    assert isinstance(hit.case.problem["picture"], Binary)
+
+
+def test_a_game_that_is_won_doubly_is_told_so() -> None:
+    position = Position((2, *(0,) * 24), (*(0,) * 6, 15, *(0,) * 18))
+    found = NetworkJudge(NETWORK).analysed(position, (2, 1), None, ())
+    assert found.best.equity == 2
+    assert found.best.chances == (1, 1, 0, 0, 0)
+    assert "gammons play no part" not in analysis_text(found)
+
+
 def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
     case = decision_case(ASKED)
     assert verified(case) is None
@@ -130,6 +158,9 @@ def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
     )
     assert verified(wrong)
     assert verified(Case(case.problem, case.solution))
+    for change in ({"board": START.id}, {"play": ASKED.candidates[1].play}, {"roll": "6-6"}):
+        other = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
+        assert "not those of its decision" in str(verified(other))
 
 
 def test_a_query_without_a_play_is_its_position_alone() -> None:
@@ -246,6 +277,7 @@ def test_whatever_is_asked_the_advice_is_a_legal_play(number: int, dice: tuple[i
         ({"position_id": "short"}, "position id"),
         ({"played": 9}, "decision"),
         ({"candidates": []}, "decision"),
+        ({"candidates": [{"move": "2/xx", "equity": 0, "probs": [0] * 5}], "played": 0}, "read"),
         ({"candidates": [{"move": "8/5", "equity": "x", "probs": [0] * 5}]}, "decision"),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from casewright.bench.backgammon.gnubg_boards import gnubg_boards, gnubg_program
+from casewright.bench.backgammon.gnubg_boards import gnubg_boards
 from casewright.bench.backgammon.other_renderer import LOOKS, render
 from casewright.bench.backgammon.reading import reading_rows
 from casewright.domains.backgammon.board_check import reading_doubt, reading_flaw
@@ -30,6 +30,7 @@ from casewright.domains.backgammon.board_positions import random_positions
 from casewright.domains.backgammon.board_reader import WEIGHTS, BoardReader, shipped_reader
 from casewright.domains.backgammon.board_style import PLAIN, STYLES, draw_style
 from casewright.domains.backgammon.board_training import train_board_reader
+from casewright.domains.backgammon.engine import find_engine
 from casewright.domains.backgammon.moves import legal_plays
 from casewright.domains.backgammon.non_boards import LEARNED, UNSEEN, draw_non_board
 from casewright.domains.backgammon.position import START, Position, flaw, side_of
@@ -136,7 +137,7 @@ def test_board_of_another_renderer_is_read(look: str) -> None:
         assert shipped_reader().read(render(position, LOOKS[look])).position == position
 
 
-@pytest.mark.skipif(gnubg_program() is None, reason="GNU Backgammon is not installed")
+@pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
 def test_board_of_gnubg_is_read() -> None:
     positions = list(islice(games(6), 8))
     read = [shipped_reader().look(image, "dark").position for image in gnubg_boards(positions)]

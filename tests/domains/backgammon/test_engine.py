@@ -16,9 +16,10 @@ from casewright.domains.backgammon.case_base import (
 )
 from casewright.domains.backgammon.decision import read_decisions
 from casewright.domains.backgammon.engine import Engine, find_engine
+from casewright.domains.backgammon.judge import EngineJudge
 from casewright.domains.backgammon.moves import legal_plays
-from casewright.domains.backgammon.play_text import written_play
-from casewright.domains.backgammon.position import START, Position, side_of
+from casewright.domains.backgammon.play_text import play_of, written_play
+from casewright.domains.backgammon.position import START, Position, position_of_id, side_of
 from casewright.errors import DependencyError, InputError, ToolError
 
 ENGINE = find_engine()
@@ -179,3 +180,14 @@ def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
         ("game", "position_id", "dice", "played", "candidates")
     }
     assert FILE.stat().st_size < 1_200_000
+
+
+@installed
+def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
+    position = position_of_id("4HPiASSwZ/ABMA")
+    dice = (3, 3)
+    made = play_of(position, dice, "13/10(2) 6/3*(2)")
+    found = EngineJudge(Engine()).analysed(position, dice, made, ())
+    afters = [found.after(place) for place in range(len(found.candidates))]
+    assert len(set(afters)) == len(afters)
+    assert found.candidates[found.played_or_best].play == made.text
