@@ -45,7 +45,7 @@ def bench_backgammon(
         bool,
         typer.Option(
             "--choosing",
-            help="Ask a fifth of the training games by the others: how the latent that ships was "
+            help="Ask a quarter of the training games by the others: how the latent that ships was "
             "chosen.",
         ),
     ] = False,

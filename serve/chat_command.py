@@ -48,12 +48,13 @@ def chat(
     from casewright.planner.request import check_question
     from casewright.serve.chosen import chosen
     from casewright.serve.dialogue import Dialogue, read_history
-    from casewright.serve.session import make_generator, open_session, read_context, scope_of
+    from casewright.serve.output import visible
+    from casewright.serve.session import make_generator, open_chosen, read_context, scope_of
 
     known, said = read_context(context), read_history(history)
     using = chosen(config, domain=domain, planner=planner, generator=generator, encoder=encoder)
     scope = scope_of(find_domain(using.domain), {"customer": customer})
-    session = open_session(using.domain, using.planner, encoder_name=using.encoder, scope=scope)
+    session = open_chosen(using, scope)
     try:
         graph = session.graph(make_generator(using.generator, session.encoder, session.domain))
         dialogue = Dialogue(graph, scope, said)
@@ -66,12 +67,13 @@ def chat(
                 answer = dialogue.ask(line, known)["answer"]
             except CasewrightError as error:
                 # What cannot be answered is told, and the next question can be asked.
-                typer.echo(f"error: {error}", err=True)
+                typer.echo(visible(f"error: {error}"), err=True)
                 continue
             if as_json:
-                typer.echo(json.dumps(answer, ensure_ascii=False))
+                # In ASCII nothing ends the line early or moves a terminal's cursor.
+                typer.echo(json.dumps(answer))
             else:
-                typer.echo(f"{answer['text']}\n")
+                typer.echo(visible(answer["text"]) + "\n")
     finally:
         session.close()
 

@@ -1,10 +1,13 @@
-"""What `ask` and `plan` work with: their flags, else the settings."""
+"""What commands that open a domain work with: their flags, else the settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from casewright.serve.settings import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,7 @@ class Chosen:
 
 
 def chosen(config: Path | None, **flags: str | None) -> Chosen:
-    """Read the settings, and keep this process's stores where they say.
-
-    A setting that this domain or planner has no use for is left out, so that one file serves all
-    of them; a flag that it has no use for is left in, to be refused.
+    """Read the settings, and return what of them ``chosen_of`` does.
 
     Args:
         config: The TOML file that ``--config`` names.
@@ -45,13 +45,23 @@ def chosen(config: Path | None, **flags: str | None) -> Chosen:
     Raises:
         InputError: A setting cannot be read.
     """
+    from casewright.serve.settings import load_settings
+
+    return chosen_of(load_settings(config, **flags))
+
+
+def chosen_of(loaded: Loaded) -> Chosen:
+    """Return what settings choose, and keep this process's stores where they say.
+
+    A setting that this domain or planner has no use for is left out, so that one file serves all
+    of them; a flag that it has no use for is left in, to be refused.
+    """
     from casewright.domains import find_domain
     from casewright.planner.shipped import SHIPPED
     from casewright.serve.default_planner import default_planner
     from casewright.serve.planners import is_local
-    from casewright.serve.settings import choose_folders, load_settings
+    from casewright.serve.settings import choose_folders
 
-    loaded = load_settings(config, **flags)
     choose_folders(loaded)
     settings = loaded.settings
     planner = settings.planner or default_planner(settings.domain)

@@ -19,7 +19,7 @@ def config(config: ConfigFile = None, as_json: AsJson = False) -> None:
     # In JSON mode pydantic masks what is secret.
     values = loaded.settings.model_dump(mode="json")
     for name, meant in unknown_variables().items():
-        typer.echo(visible(f"{name} is no setting. Did you mean {meant}?"), err=True)
+        typer.echo(visible(f"{name} is not known. Did you mean {meant}?"), err=True)
     if as_json:
         print_json(
             {

@@ -102,6 +102,18 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         )
 
 
+def check_shared(name: str | None) -> None:
+    """Raise ``InputError`` where a planner of this name cannot plan for several askers.
+
+    No name is the domain's own planner, which can.
+    """
+    if name is not None and name.startswith(AGENT):
+        raise InputError(
+            f"The planner {name!r} calls tools while it plans, for one asker, and here there are "
+            "many. Choose another planner."
+        )
+
+
 def check_name(kind: str, name: str, *own: str) -> None:
     """Raise ``InputError`` where a name is none of our own, nor a chat model's."""
     if name not in own and ":" not in name:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
     from casewright.graph.build import Graph
     from casewright.planner import Planner, Reader
+    from casewright.serve.chosen import Chosen
     from casewright.stores import Encoder
 
 EXTRACTIVE = "extractive"
@@ -125,6 +126,26 @@ def open_session(
     except BaseException:
         opened.close()
         raise
+
+
+def open_chosen(using: Chosen, scope: Mapping[str, str] | None = None) -> Session:
+    """Open what flags and settings choose, all of it.
+
+    Args:
+        using: What they choose.
+        scope: See ``open_session``.
+
+    Raises:
+        InputError: See ``open_session``.
+    """
+    return open_session(
+        using.domain,
+        using.planner,
+        encoder_name=using.encoder,
+        feedback=using.feedback,
+        model=ModelSettings(using.adapter, using.device, using.dtype),
+        scope=scope,
+    )
 
 
 def rebuild(domain_name: str) -> dict[str, int]:

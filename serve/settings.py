@@ -37,9 +37,25 @@ from pydantic_settings import (
 )
 
 from casewright.errors import InputError, cleaned
-from casewright.serve.settings_file import find_settings_file, nearest, read_settings_file
+from casewright.serve.settings_file import (
+    VARIABLE,
+    find_settings_file,
+    nearest,
+    read_settings_file,
+)
 
 PREFIX = "CASEWRIGHT_"
+#: Variables with the prefix that are no settings: single domains read theirs themselves.
+OTHERS = frozenset(
+    {
+        VARIABLE,
+        "CASEWRIGHT_DEBUG",
+        "CASEWRIGHT_ALQA",
+        "CASEWRIGHT_GNUBG",
+        "CASEWRIGHT_LEGAL_CONTEXT",
+        "CASEWRIGHT_LEGAL_EXTRACTOR",
+    }
+)
 #: Settings that are places; a file names them from its own folder.
 PATHS = ("home", "cache_folder", "tokens_file", "threads_file")
 #: Settings that are never shown.
@@ -277,14 +293,15 @@ def _told(
 
 
 def unknown_variables() -> dict[str, str]:
-    """Return environment variables that look like settings and are none, with the one meant."""
-    names = {PREFIX + name.upper() for name in Settings.model_fields}
+    """Return environment variables that look like ours and are none, with the one meant."""
+    # Compared without the prefix, which alone would make any two of them alike.
+    known = {name.upper() for name in Settings.model_fields}
+    known |= {name.removeprefix(PREFIX) for name in OTHERS}
     found = {}
     for name in os.environ:
-        if name.startswith(PREFIX) and name not in names:
-            meant = nearest(name, names)
-            if meant:
-                found[name] = meant
+        own = name.removeprefix(PREFIX)
+        if own != name and own not in known and (meant := nearest(own, known)):
+            found[name] = PREFIX + meant
     return found
 
 

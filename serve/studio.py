@@ -9,8 +9,11 @@ docs/serve.md.
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import cache
 from typing import Any
+
+_opening = threading.Lock()
 
 
 async def make_graph() -> Any:
@@ -22,7 +25,13 @@ async def make_graph() -> Any:
     Raises:
         CasewrightError: A setting cannot be, or something cannot be opened.
     """
-    return await asyncio.to_thread(_opened)
+    return await asyncio.to_thread(_opened_once)
+
+
+def _opened_once() -> Any:
+    # A cache lets the first two callers in.
+    with _opening:
+        return _opened()
 
 
 @cache
@@ -31,17 +40,13 @@ def _opened() -> Any:
 
     from casewright.graph import build_graph
     from casewright.serve.chosen import chosen
-    from casewright.serve.service.planning import ThreadedGenerator, ThreadedPlanner
-    from casewright.serve.session import make_generator, open_session
+    from casewright.serve.planners import check_shared
+    from casewright.serve.session import make_generator, open_chosen
+    from casewright.serve.threaded import off_loop
 
     using = chosen(None)
-    session = open_session(
-        using.domain, using.planner, encoder_name=using.encoder, feedback=using.feedback
-    )
+    check_shared(using.planner)
+    session = open_chosen(using)
     generator = make_generator(using.generator, session.encoder, session.domain)
     threads = ThreadPoolExecutor(4, "casewright-compute")
-    return build_graph(
-        session.opened.toolbox,
-        ThreadedPlanner(session.planner, threads),
-        ThreadedGenerator(generator, threads),
-    )
+    return build_graph(session.opened.toolbox, *off_loop(session.planner, generator, threads))

@@ -81,8 +81,11 @@ SLOW = {
     "stores/test_killed_retain": ("[local",),
     "stores/test_locked": ("[local",),
     "stores/test_update": ("hundreds_of_cases_are_updated_in_one_call_and_reopened[local",),
-    "tools/test_mcp": ("slow_tool_is_abandoned_in_time_and_its_server_ends[async",),
-    "tools/test_mcp": ("kept_apart_by_a_prefix", "serves_the_next[async"),
+    "tools/test_mcp": (
+        "slow_tool_is_abandoned_in_time_and_its_server_ends[async",
+        "kept_apart_by_a_prefix",
+        "serves_the_next[async",
+    ),
 }
 
 

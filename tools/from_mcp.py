@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _WRAPPED = "result"
 #: Pages of a server's list of tools that are read.
 _PAGES = 100
+#: A server that has not said its tools by then never does; some fetch themselves first.
+LISTING_SECONDS = 60.0
 
 
 async def tools_from_mcp(
@@ -50,8 +53,8 @@ async def tools_from_mcp(
 
     Raises:
         DependencyError: The extra ``mcp`` is not installed.
-        ToolError: A server does not answer; ``results`` or ``sources`` name a tool or parameter
-            that is not there.
+        ToolError: A server does not answer, or not in time; ``results``, ``sources`` or ``scope``
+            name a tool or parameter that is not there.
     """
     try:
         from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
@@ -61,6 +64,7 @@ async def tools_from_mcp(
         ) from error
     declared, origins, bound = dict(results or {}), dict(sources or {}), frozenset(scope)
     made: list[ToolSpec] = []
+    named: set[str] = set()
     for server, connection in connections.items():
         for tool in await _listed(server, connection):
             adapted = convert_mcp_tool_to_langchain_tool(
@@ -72,11 +76,17 @@ async def tools_from_mcp(
                 results=_fields(tool.outputSchema) if fields is None else fields,
                 sources=origins.pop(adapted.name, None),
             )
+            named.update(parameter.name for parameter in spec.parameters)
             made.append(_bound(_read(spec), bound))
     if unknown := sorted({*declared, *origins}):
         raise ToolError(
             f"results or sources name the tools {unknown}, which no server has. There are "
             f"{[spec.name for spec in made]}."
+        )
+    # Let pass, a misspelt one would leave it to the plan to say who asks.
+    if unknown := sorted(bound - named):
+        raise ToolError(
+            f"scope names the parameters {unknown}, which no tool has. They have {sorted(named)}."
         )
     return made
 
@@ -84,14 +94,16 @@ async def tools_from_mcp(
 async def _listed(server: str, connection: Connection) -> list[Tool]:
     from langchain_mcp_adapters.sessions import create_session
 
+    limit = asyncio.timeout(LISTING_SECONDS)
     try:
-        async with create_session(connection) as session:
+        async with limit, create_session(connection) as session:
             await session.initialize()
             return await _all_pages(session)
     except Exception as error:
+        late = f"no answer in {LISTING_SECONDS:g} seconds"
         raise ToolError(
-            f"The MCP server {server!r} does not say which tools it has: {told(_cause(error))}. "
-            "Check its command or address."
+            f"The MCP server {server!r} does not say which tools it has: "
+            f"{late if limit.expired() else told(_cause(error))}. Check its command or address."
         ) from error
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.planner import Plan
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
@@ -113,16 +112,3 @@ class Answers:
     def close(self) -> None:
         """Close the store."""
         self._store.close()
-
-
-def texts_of(plan: Plan) -> Sequence[str]:
-    """Return the texts that a plan itself gives, those inside lists too."""
-    from casewright.planner import ListValue, Literal
-
-    found = []
-    for step in plan.steps:
-        for _, value in step.arguments:
-            for item in value.items if isinstance(value, ListValue) else (value,):
-                if isinstance(item, Literal) and isinstance(item.value, str):
-                    found.append(item.value)
-    return found

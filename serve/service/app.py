@@ -71,7 +71,7 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     if options.langserve:
         from casewright.serve.service.langserve_routes import add_langserve
 
-        add_langserve(app)
+        add_langserve(app, options.max_concurrency)
     # The last that is added is the first that a request meets.
     app.add_middleware(
         Admission,

@@ -26,9 +26,7 @@ async def cases(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """Return the tenant's kept answers, the newest first."""
-    found: list[Case] = []
-    if runs.answers is not None:
-        found = await asyncio.to_thread(runs.answers.all, caller.tenant)
+    found = await runs.kept(caller)
     shown = [_shown(case) for case in found[offset : offset + limit]]
     return reply({"total": len(found), "cases": shown})
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from casewright.errors import DependencyError, InputError
+from casewright.serve.service.recent import Latest
 
-#: Threads that are kept in memory; those that were used longest ago go first.
+#: Threads of all tenants together that are kept in memory.
 MOST_IN_MEMORY = 1000
 
 
@@ -67,23 +67,27 @@ async def open_checkpoints(file: Path | None) -> AsyncIterator[Any]:
 
 
 class RecentThreads:
-    """Forgets the threads that were used longest ago, where they are kept in memory."""
+    """Bounds what threads take in memory: their number, and of each all but its last run.
+
+    Threads in a file are left as they are.
+    """
 
     def __init__(self, saver: Any, *, bounded: bool, most: int = MOST_IN_MEMORY) -> None:
         self._saver = saver
-        self._most = most if bounded else 0
-        self._keys: OrderedDict[str, None] = OrderedDict()
+        self._bounded = bounded
+        self._threads: Latest[None] = Latest(most)
 
-    async def used(self, key: str) -> None:
-        """Note that a thread was used."""
-        if not self._most:
-            return
-        self._keys[key] = None
-        self._keys.move_to_end(key)
-        while len(self._keys) > self._most:
-            oldest, _ = self._keys.popitem(last=False)
-            await self._saver.adelete_thread(oldest)
+    async def used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
+        """Note that a thread was used; those that are at work are not forgotten for it."""
+        if self._bounded:
+            for dropped in self._threads.put(tenant, key, None, running):
+                await self._saver.adelete_thread(dropped)
 
-    def forget(self, key: str) -> None:
+    async def begun(self, key: str) -> None:
+        """Forget a thread's earlier runs, of which LangGraph would keep every checkpoint."""
+        if self._bounded:
+            await self._saver.adelete_thread(key)
+
+    def forget(self, tenant: str, key: str) -> None:
         """Note that a thread is gone."""
-        self._keys.pop(key, None)
+        self._threads.remove(tenant, key)

@@ -30,12 +30,23 @@ async def ready(request: Request) -> Response:
     runs: Runs = request.app.state.runs
     try:
         async with asyncio.timeout(SECONDS):
-            await asyncio.to_thread(_count, runs)
+            await _counted(request, runs)
             await runs.saver.aget_tuple({"configurable": {"thread_id": "", "checkpoint_ns": ""}})
     except Exception as error:
         log.warning("The service is not ready: %s", error)
         raise RefusedError(503, "A store or the threads' database does not answer.") from error
     return reply({"status": "ready"})
+
+
+async def _counted(request: Request, runs: Runs) -> None:
+    """Wait for the stores' answer; anyone may ask, so all who do wait for one and the same."""
+    counting: asyncio.Future[None] | None = getattr(request.app.state, "counting", None)
+    if counting is None or counting.done():
+        counting = asyncio.ensure_future(asyncio.to_thread(_count, runs))
+        # Whoever waited may have gone.
+        counting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        request.app.state.counting = counting
+    await asyncio.shield(counting)
 
 
 def _count(runs: Runs) -> None:

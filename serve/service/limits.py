@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.datastructures import Headers
 
 from casewright.serve.service.problems import problem_response
+from casewright.serve.service.tokens import is_open
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +23,7 @@ GRACE_SECONDS = 2.0
 #: How long cancelled work is waited for.
 CANCEL_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
+_Place: TypeAlias = AbstractAsyncContextManager[None]
 
 
 class _TooLargeError(Exception):
@@ -49,6 +52,15 @@ class _Reply:
         await self._send(message)
 
 
+class _Gate:
+    """How many requests of a kind are at work, and how many more are let in to wait."""
+
+    def __init__(self, places: int) -> None:
+        self.places = asyncio.Semaphore(places)
+        self.most = 2 * places
+        self.inside = 0
+
+
 class Admission:
     """Lets requests in: so many at once, each of a bounded size, for a bounded time.
 
@@ -59,7 +71,8 @@ class Admission:
         app: What answers.
         max_body_bytes: The largest body; 413 beyond.
         max_concurrency: How many POST requests are worked on at once; as many more wait, and the
-            others are sent away with 503.
+            others are sent away with 503. The same holds for requests of other methods among
+            themselves, but not for what anyone may read: that the service lives is told always.
         request_seconds: How long one may take, waiting included; 504 beyond.
     """
 
@@ -69,28 +82,28 @@ class Admission:
         self._app = app
         self._bytes = max_body_bytes
         self._seconds = request_seconds
-        self._places = asyncio.Semaphore(max_concurrency)
-        self._most = 2 * max_concurrency
-        self._inside = 0
+        self._posts = _Gate(max_concurrency)
+        self._others = _Gate(max_concurrency)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] != "POST":
-            await self._bounded(scope, receive, send)
-        elif self._inside >= self._most:
+        gate = self._posts if scope["method"] == "POST" else self._others
+        if is_open(scope):
+            await self._bounded(scope, receive, send, nullcontext())
+        elif gate.inside >= gate.most:
             busy = problem_response(503, "Too many requests are under way.", {"Retry-After": "1"})
             await busy(scope, receive, send)
         else:
-            self._inside += 1
+            gate.inside += 1
             try:
-                await self._bounded(scope, receive, send)
+                await self._bounded(scope, receive, send, gate.places)
             finally:
-                self._inside -= 1
+                gate.inside -= 1
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send, place: _Place) -> None:
         deadline = asyncio.get_running_loop().time() + self._seconds
         scope.setdefault("state", {})["deadline"] = deadline
         timeout = asyncio.timeout_at(deadline)
@@ -98,7 +111,7 @@ class Admission:
         try:
             async with timeout:
                 body = await self._body(scope, receive)
-                await self._watched(scope, receive, reply, body)
+                await self._watched(scope, receive, reply, body, place)
         except _TooLargeError:
             detail = f"The request's body is larger than {self._bytes:,} bytes. Send less."
             await problem_response(413, detail, {"Connection": "close"})(scope, receive, send)
@@ -130,7 +143,9 @@ class Admission:
             if not message.get("more_body"):
                 return b"".join(parts)
 
-    async def _watched(self, scope: Scope, receive: Receive, reply: _Reply, body: bytes) -> None:
+    async def _watched(
+        self, scope: Scope, receive: Receive, reply: _Reply, body: bytes, place: _Place
+    ) -> None:
         """Work on a request for as long as its client is there."""
         unread = [body]
         gone = asyncio.ensure_future(_disconnected(receive))
@@ -142,10 +157,7 @@ class Admission:
             return {"type": "http.disconnect"}
 
         async def working() -> None:
-            if scope["method"] != "POST":
-                await self._app(scope, reading, reply)
-                return
-            async with self._places:
+            async with place:
                 await self._app(scope, reading, reply)
 
         work = asyncio.ensure_future(working())

@@ -16,7 +16,7 @@ Scope = Annotated[
         default_factory=dict,
         max_length=16,
         description="Who asks within the tenant, by the domain's scope fields (shopping: "
-        "customer). Tools read it, no plan can write it.",
+        "customer), all of them. Tools read it, no plan can write it.",
     ),
 ]
 
@@ -58,7 +58,10 @@ class ResumeBody(_Request):
 
     scope: Scope
     reply: JsonValue = Field(
-        None, description="Where a tool waits for a reply: the reply.", examples=[None]
+        None,
+        description="Where a tool waits for a reply: the reply, to the first of the questions. "
+        "The others are asked again.",
+        examples=[None],
     )
 
 

@@ -1,58 +1,26 @@
-"""How the service plans: off the event loop, and from kept answers where one is near."""
+"""How the service plans from kept answers, where one is near."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from casewright.errors import CasewrightError
-from casewright.graph import Generation, GenerationRequest, Generator
-from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
-from casewright.serve.service.answers import Answers, texts_of
+from casewright.planner import (
+    ListValue,
+    Literal,
+    Plan,
+    Planner,
+    PlanRequest,
+    PlanResult,
+    parse_plan,
+)
+from casewright.serve.service.answers import Answers
 
 #: A kept question that is less like this one asks something else.
 NEAR = 0.9
-
-
-class ThreadedPlanner:
-    """A planner whose computation leaves the event loop to other requests.
-
-    The case planner's async twin computes where it is: some milliseconds in which no other request
-    would move.
-    """
-
-    def __init__(self, planner: Planner, threads: Executor) -> None:
-        self._planner = planner
-        self._threads = threads
-        self.name = planner.name
-
-    def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the planner's plan."""
-        return self._planner.plan(request)
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, in one of the service's threads."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._planner.plan, request)
-
-
-class ThreadedGenerator:
-    """A generator whose computation leaves the event loop to other requests."""
-
-    def __init__(self, generator: Generator, threads: Executor) -> None:
-        self._generator = generator
-        self._threads = threads
-        self.name = generator.name
-
-    def generate(self, request: GenerationRequest) -> Generation:
-        """Return the generator's answer."""
-        return self._generator.generate(request)
-
-    async def agenerate(self, request: GenerationRequest) -> Generation:
-        """The same, in one of the service's threads."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._generator.generate, request)
 
 
 class EarlierPlanner:
@@ -60,7 +28,8 @@ class EarlierPlanner:
 
     The plan is used again, not the answer: evidence is looked up anew. A text that the plan took
     from the earlier question must stand in this one too. Any other question goes to the planner
-    below; a question with a history does too, since it may mean something else by the same words.
+    below; one with a history or a context does too, since it may mean something else by the same
+    words.
     """
 
     def __init__(self, planner: Planner, answers: Answers, tenant: str, threads: Executor) -> None:
@@ -82,7 +51,7 @@ class EarlierPlanner:
 
     def _earlier(self, request: PlanRequest) -> PlanResult | None:
         started = time.perf_counter()
-        if request.history:
+        if request.history or request.context:
             return None
         try:
             hit = self._answers.nearest(self._tenant, request.question)
@@ -91,7 +60,7 @@ class EarlierPlanner:
             plan = parse_plan(str(hit.case.solution["plan"]))
             before = str(hit.case.problem["question"]).casefold()
             now = request.question.casefold()
-            taken = [text.casefold() for text in texts_of(plan) if text.casefold() in before]
+            taken = [text.casefold() for text in _texts_of(plan) if text.casefold() in before]
             if not all(text in now for text in taken):
                 return None
             request.validate(plan)
@@ -100,3 +69,14 @@ class EarlierPlanner:
             return None
         spent = (time.perf_counter() - started) * 1000
         return PlanResult(plan, f"earlier:{hit.case.id}", 1, "", spent)
+
+
+def _texts_of(plan: Plan) -> Sequence[str]:
+    """Return the texts that a plan itself gives, those inside lists too."""
+    found = []
+    for step in plan.steps:
+        for _, value in step.arguments:
+            for item in value.items if isinstance(value, ListValue) else (value,):
+                if isinstance(item, Literal) and isinstance(item.value, str):
+                    found.append(item.value)
+    return found

@@ -24,16 +24,21 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("casewright.service")
 
-# A file's path, of at least two parts, in quotes or without; an address of the web is none.
+# A file's path, in quotes or without, or a file's URL; an address of the web is none.
 _PATH = re.compile(
     r"""(?x)
-      (?<=') [/\\~] [^']* [/\\] [^']+ (?=')
-    | (?<=") [/\\~] [^"]* [/\\] [^"]+ (?=")
-    | (?<![\w:/.]) (?:~|[A-Za-z]:)? [/\\] (?:[^\s/\\'"`<>|:;,()]+[/\\])+ [^\s'"`<>|:;,()]*
+      (?<=') (?: [/\\~] [^']* [/\\] [^']+ | / [^/'] [^']+ ) (?=')
+    | (?<=") (?: [/\\~] [^"]* [/\\] [^"]+ | / [^/"] [^"]+ ) (?=")
+    | \b (?: file:/+ | [A-Za-z][\w+.-]{0,20}:/// ) [^\s'"`<>|,;()]+
+    | (?<![\w/.]) (?!(?<=:)//) (?:
+          (?:~|[A-Za-z]:)? [/\\] (?:[^\s/\\'"`<>|:;,()]+[/\\])+ [^\s'"`<>|:;,()]*
+        | (?:~|[A-Za-z]:) [/\\] [^\s/\\'"`<>|:;,()]+
+        | / [A-Za-z_.] [^\s/\\'"`<>|:;,()]+
+      )
     """
 )
 _MEANING = {
-    400: "The request cannot be read, or its Host header is not a loopback address.",
+    400: "The request cannot be read, or without tokens its Host or Origin is no loopback address.",
     401: "There is no bearer token, or it is not known.",
     404: "There is none, or it is another tenant's.",
     409: "It cannot be done in the present state.",
@@ -91,6 +96,27 @@ def without_paths(text: str) -> str:
 def paths_in(texts: Iterable[str]) -> set[str]:
     """Return the files' paths that stand in texts."""
     return {found for text in texts for found in _PATH.findall(text)}
+
+
+def without(text: str, hidden: Iterable[str]) -> str:
+    """Return a text with these paths taken out."""
+    for path in sorted(hidden, key=len, reverse=True):
+        # A short one may be a part of what is no path: /h of km/h.
+        text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)
+    return text
+
+
+def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer in which no tool's error tells a path of this machine."""
+    told = dict(answer)
+    hidden = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
+    if hidden:
+        told["text"] = without(answer["text"], hidden)
+        told["missing"] = [without(text, hidden) for text in answer["missing"]]
+        told["steps"] = [
+            {**step, "error": without(str(step["error"]), hidden)} for step in answer["steps"]
+        ]
+    return told
 
 
 def told(error: BaseException) -> tuple[int, str]:

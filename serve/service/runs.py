@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -14,15 +15,16 @@ from langgraph.types import Command
 
 from casewright.errors import InputError
 from casewright.graph import ChatGenerator, RunContext, build_graph
-from casewright.planner import ChatPlanner, Planner
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.service.planning import EarlierPlanner, ThreadedGenerator, ThreadedPlanner
-from casewright.serve.service.problems import RefusedError, paths_in
+from casewright.serve.service.planning import EarlierPlanner
+from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
 from casewright.serve.service.recent import RecentRun, RecentRuns
 from casewright.serve.service.tokens import Caller
+from casewright.serve.threaded import off_loop
+from casewright.stores import Case
 
 #: What the graph tells of a step.
 _STEP = ("step_started", "step_ended")
@@ -72,15 +74,11 @@ class Runs:
         self.recent = RecentRuns()
         self._threads = RecentThreads(saver, bounded=options.threads_file is None)
         self._running: set[str] = set()
+        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._places = asyncio.Semaphore(options.max_concurrency)
         # Computing in more threads than this only has them wait for each other.
         self._pool = ThreadPoolExecutor(4, "casewright-compute")
-        generator = parts.generator
-        if not isinstance(generator, ChatGenerator):
-            generator = ThreadedGenerator(generator, self._pool)
-        self._planner: Planner = parts.planner
-        if not isinstance(parts.planner, ChatPlanner):
-            self._planner = ThreadedPlanner(parts.planner, self._pool)
+        self._planner, generator = off_loop(parts.planner, parts.generator, self._pool)
         self._modes: list[Any] = ["custom", "values"]
         if isinstance(generator, ChatGenerator):
             self._modes.append("messages")
@@ -99,17 +97,17 @@ class Runs:
             RefusedError: The thread is busy, or a tool asks something and there is no thread.
         """
         given: Any = _given(body)
+        context = self._context(body.scope, caller)
         if body.thread_id is None:
             async with self._places:
-                state = await self._plain.ainvoke(given, context=self._context(body.scope, caller))
+                state = await self._plain.ainvoke(given, context=context)
         else:
             key = self.key(body.thread_id, caller)
             with self._alone(key):
-                await self._threads.used(key)
+                await self._threads.used(caller.tenant, key, self._running)
                 async with self._places:
-                    state = await self.graph.ainvoke(
-                        given, _config(key), context=self._context(body.scope, caller)
-                    )
+                    await self._threads.begun(key)
+                    state = await self.graph.ainvoke(given, _config(key), context=context)
         return await self._ended(state, body, caller, body.thread_id)
 
     async def stream(self, body: AskBody, caller: Caller) -> AsyncGenerator[Event, None]:
@@ -118,6 +116,8 @@ class Runs:
         Raises:
             InputError: See ``ask``; so are the others.
         """
+        given: Any = _given(body)
+        context = self._context(body.scope, caller)
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -127,10 +127,10 @@ class Runs:
         hidden: set[str] = set()
         with self._alone(key):
             if key is not None:
-                await self._threads.used(key)
+                await self._threads.used(caller.tenant, key, self._running)
             async with self._places:
-                given: Any = _given(body)
-                context = self._context(body.scope, caller)
+                if key is not None:
+                    await self._threads.begun(key)
                 chunks: Any = graph.astream(given, config, context=context, stream_mode=self._modes)
                 async with aclosing(chunks):
                     async for mode, chunk in chunks:
@@ -154,15 +154,18 @@ class Runs:
     ) -> dict[str, Any] | Waiting:
         """Go on with a thread's run where it was left; no finished step is repeated.
 
+        A reply is to the first of the questions; the others are asked again.
+
         Raises:
-            InputError: The scope is unusable.
+            InputError: The scope is unusable, or not all there.
             RefusedError: There is no such thread, it is busy, or nothing of it is left to do.
         """
         key = self.key(thread_id, caller)
-        context = self._context(body.scope, caller)
+        # Who asked is not kept, and nobody else may be asked for.
+        context = self._context(body.scope, caller, resumed=True)
         with self._alone(key):
             found = await self.graph.aget_state(_config(key))
-            if not found.values:
+            if "question" not in found.values:
                 raise unknown_thread()
             if not found.next:
                 raise RefusedError(409, "The thread's last question is answered: ask a new one.")
@@ -171,8 +174,9 @@ class Runs:
                 raise RefusedError(409, 'A tool waits for a reply. Send it as "reply".')
             if replied and not found.interrupts:
                 raise RefusedError(409, 'No tool waits for a reply. Leave "reply" out.')
-            await self._threads.used(key)
-            given: Any = Command(resume=body.reply) if replied else None
+            await self._threads.used(caller.tenant, key, self._running)
+            # By its id: where several tools ask, LangGraph wants to know whose reply it is.
+            given: Any = Command(resume={found.interrupts[0].id: body.reply}) if replied else None
             async with self._places:
                 state = await self.graph.ainvoke(given, _config(key), context=context)
         asked = AskBody.model_construct(
@@ -193,7 +197,7 @@ class Runs:
             if await self.saver.aget_tuple(_config(key)) is None:
                 raise unknown_thread()
             await self.saver.adelete_thread(key)
-            self._threads.forget(key)
+            self._threads.forget(caller.tenant, key)
 
     async def approve(self, run_id: str, caller: Caller) -> dict[str, Any]:
         """Keep the answer of a run as a case, as its user asks; returns what became of it.
@@ -207,6 +211,20 @@ class Runs:
         if run is None:
             raise RefusedError(404, "There is no such run among those that were answered lately.")
         return await self._retained(run, "approved")
+
+    async def kept(self, caller: Caller) -> list[Case]:
+        """Return a tenant's kept answers, the newest first.
+
+        All of them are read, so one reading of a tenant's follows the other. The thread of one
+        whose client goes reads on, and the next waits for it all the same.
+        """
+        if self.answers is None:
+            return []
+        alone = self._reading[caller.tenant]
+        await alone.acquire()
+        reading = asyncio.ensure_future(asyncio.to_thread(self.answers.all, caller.tenant))
+        reading.add_done_callback(lambda ended: alone.release())
+        return await asyncio.shield(reading)
 
     def key(self, thread_id: str, caller: Caller) -> str:
         """Return the checkpointer's key of a tenant's thread."""
@@ -229,27 +247,34 @@ class Runs:
         finally:
             self._running.discard(key)
 
-    def _context(self, given: Mapping[str, str], caller: Caller) -> RunContext:
+    def _context(
+        self, given: Mapping[str, str], caller: Caller, *, resumed: bool = False
+    ) -> RunContext:
         planner = None
         if self.answers is not None and self.options.retain != "off":
             planner = EarlierPlanner(self._planner, self.answers, caller.tenant, self._pool)
-        scope = {**scope_of(self.parts.scopes, given), "tenant": caller.tenant}
+        # Nobody may be taken for the demo's customer but on the machine of whoever tries it out.
+        whole = resumed or bool(self.options.tokens)
+        scope = {**scope_of(self.parts.scopes, given, whole=whole), "tenant": caller.tenant}
         return RunContext(scope=scope, planner=planner)
 
     async def _ended(
         self, state: Mapping[str, Any], body: AskBody, caller: Caller, thread_id: str | None
     ) -> dict[str, Any] | Waiting:
         """Return the answer that a run ended with, kept as a case where it is to be."""
-        if asked := state.get("__interrupt__"):
+        if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "A tool waits for a reply. Ask again with a thread_id.")
-            return Waiting([one.value for one in asked])
-        answer = _told(state["answer"])
+            # In the thread's order, by which a reply is to the first.
+            found = await self.graph.aget_state(_config(self.key(thread_id, caller)))
+            return Waiting([one.value for one in found.interrupts])
+        told = answer_without_paths(state["answer"])
+        answer = dict(told)
         answer["thread_id"] = thread_id
         answer["retained"] = None
-        if self.options.retain == "off" or self.answers is None or body.history:
+        if self.options.retain == "off" or self.answers is None or body.history or body.context:
             return answer
-        run = RecentRun(caller.tenant, body.question, state["answer"])
+        run = RecentRun(caller.tenant, body.question, told)
         self.recent.add(run)
         if self.options.retain == "verified":
             answer["retained"] = await self._retained(run, "verified")
@@ -268,11 +293,18 @@ def unknown_thread() -> RefusedError:
     return RefusedError(404, "There is no such thread.")
 
 
-def scope_of(known: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+def scope_of(
+    known: Mapping[str, Any], given: Mapping[str, str], *, whole: bool = False
+) -> dict[str, str]:
     """Return who asks: what was given, else the domain's first values.
 
+    Args:
+        known: Scope field to its values.
+        given: What the request names.
+        whole: Whether every field has to be given.
+
     Raises:
-        InputError: A field or a value that the domain does not know.
+        InputError: A field or a value that the domain does not know, or one that is missing.
     """
     for field, value in given.items():
         if field not in known:
@@ -280,6 +312,11 @@ def scope_of(known: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, st
             raise InputError(f"There is no scope field {field!r:.80}. There are: {fields}.")
         if value not in known[field]:
             raise InputError(f"There is no {field} {value!r:.80}.")
+    if whole and (missing := sorted(known.keys() - given.keys())):
+        raise InputError(
+            f"The scope does not say who asks: send it with {', '.join(missing)}. It is not kept "
+            "from one request to the next."
+        )
     return {field: given.get(field, values[0]) for field, values in known.items()}
 
 
@@ -293,25 +330,6 @@ def _given(body: AskBody) -> dict[str, Any]:
 
 def _config(key: str) -> Any:
     return {"configurable": {"thread_id": key}}
-
-
-def _told(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer in which no tool's error tells a path of this machine."""
-    told = dict(answer)
-    hidden = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
-    if hidden:
-        told["text"] = _without(answer["text"], hidden)
-        told["missing"] = [_without(text, hidden) for text in answer["missing"]]
-        told["steps"] = [
-            {**step, "error": _without(str(step["error"]), hidden)} for step in answer["steps"]
-        ]
-    return told
-
-
-def _without(text: str, hidden: Iterable[str]) -> str:
-    for path in sorted(hidden, key=len, reverse=True):
-        text = text.replace(path, "…")
-    return text
 
 
 def _events(chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool) -> Iterator[Event]:
@@ -328,12 +346,12 @@ def _events(chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool) -> It
         error = str(chunk["error"])
         hidden |= paths_in([error])
         ended = {name: chunk[name] for name in ("status", "milliseconds", "results")}
-        yield Event("step", {**data, **ended, "error": _without(error, hidden)})
+        yield Event("step", {**data, **ended, "error": without(error, hidden)})
     elif kind == "step_report":
         yield Event("report", {"id": chunk["step"], "report": chunk["report"]})
     elif kind == "answer" and not streamed:
         # The generator gave a whole text.
-        for piece in _PIECE.findall(_without(chunk["text"], hidden)):
+        for piece in _PIECE.findall(without(chunk["text"], hidden)):
             yield Event("token", {"text": piece})
 
 

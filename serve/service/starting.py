@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from casewright.serve.chosen import chosen
-from casewright.serve.planners import ModelSettings
+from casewright.errors import InputError
+from casewright.serve.chosen import chosen_of
+from casewright.serve.planners import check_shared
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
 from casewright.serve.service.tokens import check_exposure
-from casewright.serve.session import make_generator, open_session
+from casewright.serve.session import make_generator, open_chosen
 from casewright.serve.settings import load_settings
 from casewright.serve.tokens import read_tokens
 from casewright.stores.paths import data_folder
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command was given; ``None`` leaves a setting to environment, file and default."""
+    """What the command was given; ``None`` leaves a setting to environment, file and default.
+
+    The names are those of ``load_settings``.
+    """
 
     config: Path | None = None
     host: str | None = None
@@ -49,36 +53,22 @@ def start(asked: Asked) -> None:
     Raises:
         CasewrightError: A setting cannot be, or something cannot be opened.
     """
-    loaded = load_settings(
-        asked.config,
-        host=asked.host,
-        port=asked.port,
-        tokens_file=asked.tokens_file,
-        without_tokens=asked.without_tokens,
-        threads_file=asked.threads_file,
-        retain=asked.retain,
-        langserve=asked.langserve,
-    )
+    # Read once: a flag is to hide what the environment says, be that right or wrong.
+    loaded = load_settings(**asdict(asked))
     settings = loaded.settings
     tokens = read_tokens(settings)
+    if asked.without_tokens and tokens:
+        raise InputError(
+            "--without-tokens is given, and so are bearer tokens, which would be asked for. Leave "
+            "the flag out, or the tokens; casewright config shows where those come from."
+        )
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
-    using = chosen(
-        asked.config,
-        domain=asked.domain,
-        planner=asked.planner,
-        generator=asked.generator,
-        encoder=asked.encoder,
-    )
+    using = chosen_of(loaded)
+    check_shared(using.planner)
     # Before what takes long: a port that is taken is told at once.
     opened = listening(settings.host, settings.port)
     try:
-        session = open_session(
-            using.domain,
-            using.planner,
-            encoder_name=using.encoder,
-            feedback=using.feedback,
-            model=ModelSettings(using.adapter, using.device, using.dtype),
-        )
+        session = open_chosen(using)
     except BaseException:
         opened.close()
         raise

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 
 from casewright.serve.service.ask_routes import WAITING, answered
 from casewright.serve.service.models import AnswerBody, ResumeBody, ThreadBody
-from casewright.serve.service.problems import responses
+from casewright.serve.service.problems import answer_without_paths, responses
 from casewright.serve.service.replies import BEARER, TheCaller, TheRuns, ThreadPath, reply
 from casewright.serve.service.runs import Runs, unknown_thread
 
@@ -36,7 +36,8 @@ async def resume(
 ) -> Response:
     """Go on where a run was left: by a crash, by a client that went, or to reply to a tool.
 
-    No finished step is repeated.
+    No finished step is repeated. Where several tools ask, a reply is to the first of the questions,
+    and the others are asked again.
     """
     return answered(await runs.resume(thread_id, body, caller), thread_id, "")
 
@@ -56,7 +57,7 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
     config: Any = {"configurable": {"thread_id": key}}
     found = await runs.graph.aget_state(config)
     kept = await runs.saver.aget_tuple(config)
-    if not found.values or kept is None:
+    if "question" not in found.values or kept is None:
         raise unknown_thread()
     values = found.values
     if not found.next:
@@ -84,5 +85,5 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
             for outcome in sorted([*outcomes, *returned], key=lambda one: int(one["step"][1:]))
         ],
         "questions": [one.value for one in found.interrupts],
-        "answer": values.get("answer") if not found.next else None,
+        "answer": answer_without_paths(values["answer"]) if not found.next else None,
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Whose requests come without tokens.
 LOCAL = "local"
 #: What anyone may read: that the service lives, and how it is used.
-OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,9 @@ class Tokens:
 class Authenticated:
     """Refuses requests without a known token, before anything of them is read.
 
-    Without tokens every request is the tenant ``local``; one that names another host than a
-    loopback address is refused then, since a page of the web may have sent it (DNS rebinding).
+    Without tokens every request is the tenant ``local``. A page of the web can have a browser send
+    requests too: then the ``Host`` is another than a loopback address (DNS rebinding), or the
+    ``Origin`` is the page's own. Both are refused.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens) -> None:
@@ -78,12 +79,11 @@ class Authenticated:
         headers = Headers(scope=scope)
         state = scope.setdefault("state", {})
         if not self._tokens:
-            if not is_loopback(_host(headers.get("host", ""))):
-                detail = "Without tokens the service answers on a loopback address only."
-                await problem_response(400, detail)(scope, receive, send)
+            if refusal := _sent_by_a_page(headers):
+                await problem_response(400, refusal)(scope, receive, send)
                 return
             state["caller"] = Caller(LOCAL)
-        elif scope["path"] not in OPEN_PATHS:
+        elif not is_open(scope):
             kind, _, token = headers.get("authorization", "").partition(" ")
             tenant = self._tokens.tenant(token.strip()) if kind.lower() == "bearer" else None
             if tenant is None:
@@ -93,6 +93,11 @@ class Authenticated:
                 return
             state["caller"] = Caller(tenant)
         await self._app(scope, receive, send)
+
+
+def is_open(scope: Scope) -> bool:
+    """Say whether a request is one that anyone may make."""
+    return scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD")
 
 
 def check_exposure(host: str, tokens: Mapping[str, str], *, without_tokens: bool) -> None:
@@ -124,6 +129,17 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _sent_by_a_page(headers: Headers) -> str:
+    """Return why a request may be some web page's; empty where it is not."""
+    if not is_loopback(_host(headers.get("host", ""))):
+        return "Without tokens the service answers on a loopback address only."
+    # Browsers name it with every POST, whatever its content type; "null" hides whose it is.
+    origin = headers.get("origin")
+    if origin is not None and not is_loopback(_host(origin.partition("://")[2])):
+        return "Without tokens the service answers no page of another host."
+    return ""
 
 
 def _host(header: str) -> str:

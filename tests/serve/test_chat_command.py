@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from casewright.errors import InputError
 from tests.serve.helpers import REFUNDS, Done, one_line_error, result, run
 
 KEYBOARDS = "Do you have mechanical keyboards?"
@@ -56,6 +57,21 @@ def test_errors_are_told_and_do_not_end_it(home: Path) -> None:
     assert len(answers(done)) == 2
     assert done.stderr.count("error: ") == 3
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_would_move_the_cursor_or_end_the_line_is_shown_as_text(
+    home: Path, more: tuple[str, ...]
+) -> None:
+    raw = "\x1b[2Jgone \u202eback \u2028next"
+    replies = [{"answer": {"text": raw}}, InputError(f"No {raw}.")]
+    with patch("casewright.serve.dialogue.Dialogue.ask", side_effect=replies):
+        done = chat(home, f"{REFUNDS}\n{WARRANTY}\n", *more)
+    for printed in (done.stdout, done.stderr):
+        assert "[2Jgone" in printed
+        assert not {"\x1b", "\u202e"} & set(printed)
+    if more:
+        assert [answer["text"] for answer in answers(done)] == [raw]
 
 
 def test_page_can_change_between_questions(home: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from casewright.serve.settings import Settings
+from casewright.serve.settings import OTHERS, Settings
+from tests.layout.sources import ROOM_FILES
 from tests.serve.helpers import one_line_error, result, run
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -77,8 +79,27 @@ def test_variable_that_is_nearly_a_setting_is_pointed_out(
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANER", "shape")
     done = run(tmp_path, "config", "--json")
-    assert "CASEWRIGHT_PLANER is no setting. Did you mean CASEWRIGHT_PLANNER?" in done.stderr
+    assert "CASEWRIGHT_PLANER is not known. Did you mean CASEWRIGHT_PLANNER?" in done.stderr
     assert result(done)["settings"]["planner"]["value"] is None
+
+
+def test_variables_of_domains_and_of_others_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_CONFIG", str(file))
+    monkeypatch.setenv("CASEWRIGHT_DEBUG", "1")
+    for name in ("ALQA", "GNUBG", "LEGAL_CONTEXT", "LEGAL_EXTRACTOR", "QDRANT_URL"):
+        monkeypatch.setenv(f"CASEWRIGHT_{name}", "x")
+    assert run(tmp_path, "config").stderr == ""
+    monkeypatch.setenv("CASEWRIGHT_LEGAL_CONTEX", "full")
+    assert "Did you mean CASEWRIGHT_LEGAL_CONTEXT?" in run(tmp_path, "config").stderr
+
+
+def test_every_variable_that_the_package_names_is_known() -> None:
+    known = {f"CASEWRIGHT_{name.upper()}" for name in Settings.model_fields} | OTHERS
+    for file in ROOM_FILES:
+        named = set(re.findall(r"CASEWRIGHT_[A-Z_]*[A-Z]", file.read_text(encoding="utf-8")))
+        assert named <= known, file
 
 
 def test_value_that_would_move_the_cursor_is_shown_as_text(tmp_path: Path) -> None:

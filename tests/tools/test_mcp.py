@@ -181,6 +181,7 @@ def test_names_of_two_servers_are_kept_apart_by_a_prefix(folder: Path) -> None:
         ({"results": {"serach": ("name",)}}, r"\['serach'\], which no server has.*search"),
         ({"sources": {"serach": {}}}, r"\['serach'\]"),
         ({"sources": {"search": {"text": ("step",)}}}, "no parameter"),
+        ({"scope": ("customer", "custmer")}, r"\['custmer'\], which no tool has.*'customer'"),
     ],
 )
 def test_what_is_declared_of_nothing_is_refused(
@@ -195,6 +196,28 @@ def test_a_server_that_does_not_start_is_named(command: str) -> None:
     server: Any = {"till": {"transport": "stdio", "command": command, "args": []}}
     with pytest.raises(ToolError, match=r"'till' does not say.*Check its command"):
         asyncio.run(tools_from_mcp(server))
+
+
+#: Notes its process, and never answers.
+SILENT = """
+import os, pathlib, sys, time
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+def test_a_server_that_never_answers_is_told_in_time_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casewright.tools.from_mcp.LISTING_SECONDS", 3)
+    noted = tmp_path / "process"
+    arguments = ["-c", SILENT, str(noted)]
+    server: Any = {"till": {"transport": "stdio", "command": sys.executable, "args": arguments}}
+    started = time.monotonic()
+    with pytest.raises(ToolError, match=r"'till' does not say.*no answer in 3 seconds"):
+        asyncio.run(tools_from_mcp(server))
+    assert time.monotonic() - started < 20
+    assert gone(int(noted.read_text()))
 
 
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

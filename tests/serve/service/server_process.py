@@ -52,7 +52,8 @@ def tools(log: Path) -> list[ToolSpec]:
 
     def quick(given: Given, context: CallContext) -> list[dict[str, str]]:
         told("quick", context)
-        return [{"value": f"found for {context.scope['tenant']}: {given.get('a', '')}"}]
+        whose = " ".join(context.scope[field] for field in sorted(context.scope, reverse=True))
+        return [{"value": f"found for {whose}: {given.get('a', '')}"}]
 
     async def slow(given: Given, context: CallContext) -> str:
         told("slow", context)
@@ -73,7 +74,7 @@ def tools(log: Path) -> list[ToolSpec]:
         return Path("/nowhere/secret folder/file.txt").read_text() + Path("/no/where").read_text()
 
     def asks(given: Given, context: CallContext) -> str:
-        return f"the user says {interrupt('which one?')}"
+        return f"the user says {interrupt(given.get('a', 'which one?'))}"
 
     return [
         tool("quick", quick),
@@ -110,7 +111,7 @@ def main() -> None:
         # Streamed word by word.
         generator = ChatGenerator(GenericFakeChatModel(messages=iter([AIMessage(chat)] * 9)))
     stores: Any = {"one": Store(Path(os.environ["LOG"]).with_name("down"))}
-    scopes = {"customer": ("C1", "C2")}
+    scopes = given.pop("scopes", {})
     parts = Parts("tests", toolbox, QuestionPlanner(), generator, scopes, stores)
     app = create_app(parts, ServiceOptions(**given), answers)
     run(app, listening("127.0.0.1", 0), shutdown_seconds=20.0, log_level="warning")

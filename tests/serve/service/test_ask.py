@@ -99,23 +99,22 @@ def test_what_is_no_json_is_refused(service: Served, body: bytes) -> None:
 
 
 def test_no_error_tells_a_path_of_the_machine(service: Served) -> None:
-    asked = plan("s1 = broken(); s2 = quick(a=question)")
+    asked = {**plan("s1 = broken(); s2 = quick(a=question)"), "thread_id": "broken"}
     with service.client() as client:
         answer = client.post("/ask", json=asked)
+        thread = client.get("/threads/broken")
+        assert thread.json()["answer"]["steps"][0]["status"] == "failed"
+        kept = client.post(f"/runs/{answer.json()['run_id']}/approve").json()
+        case = client.get(f"/cases/{kept['id']}")
+        assert client.delete(f"/cases/{kept['id']}").status_code == 204
         with client.stream("POST", "/ask/stream", json=asked) as reply:
             streamed = reply.read().decode()
     assert answer.json()["steps"][0]["status"] == "failed"
-    for text in (answer.text, streamed):
+    for text in (answer.text, streamed, thread.text, case.text):
         assert "No such file or directory" in text
         assert "secret" not in text
         assert "nowhere" not in text
         assert "Traceback" not in text
-
-
-def test_who_asks_within_the_tenant_is_told_by_the_scope(service: Served) -> None:
-    with service.client() as client:
-        reply = client.post("/ask", json={"question": QUICK, "scope": {"customer": "C2"}})
-    assert reply.status_code == 200
 
 
 def test_a_tool_s_question_waits_for_a_reply_on_the_thread(service: Served) -> None:
@@ -127,6 +126,22 @@ def test_a_tool_s_question_waits_for_a_reply_on_the_thread(service: Served) -> N
         reply = client.post("/threads/waits/resume", json={"reply": "the red one"})
         assert "the user says the red one" in reply.json()["text"]
         assert client.post("/ask", json=plan("s1 = asks()")).status_code == 409
+
+
+def test_of_two_questions_the_first_is_replied_to_and_the_other_asked_again(
+    service: Served,
+) -> None:
+    asked = {**plan('s1 = asks(a="which phone?"); s2 = asks(a="which case?")'), "thread_id": "two"}
+    with service.client() as client:
+        waiting = client.post("/ask", json=asked)
+        assert waiting.json()["questions"] == ["which phone?", "which case?"]
+        waiting = client.post("/threads/two/resume", json={"reply": "red"})
+        assert waiting.status_code == 202
+        assert waiting.json()["questions"] == ["which case?"]
+        assert client.get("/threads/two").json()["questions"] == ["which case?"]
+        answer = client.post("/threads/two/resume", json={"reply": "blue"}).json()
+    values = [step["rows"][0]["value"] for step in answer["steps"]]
+    assert values[:2] == ["the user says red", "the user says blue"]
 
 
 def test_the_docs_need_no_other_host(service: Served) -> None:
@@ -151,6 +166,16 @@ def test_health_needs_no_token(service: Served) -> None:
     with service.client(None) as client:
         assert client.get("/healthz").json() == {"status": "alive"}
         assert client.get("/readyz").json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
+def test_what_anyone_may_read_takes_no_work_of_anyone_s(service: Served, path: str) -> None:
+    with service.client(None) as client:
+        assert client.get(path).status_code == 200
+        assert client.post(path, json={}).status_code == 401
+        assert client.delete(path).status_code == 401
+    with service.client() as client:
+        assert client.post(path, json={}).status_code == 405
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong-token-0123456789", ACME[:-1], f"{ACME}x"])

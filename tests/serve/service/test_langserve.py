@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.serve.service.helpers import ACME, QUICK, Served, plan
+from tests.serve.service.helpers import ACME, QUICK, Served, plan, until
 
 langserve = pytest.importorskip("langserve")
 
@@ -46,6 +48,30 @@ def test_a_client_cannot_say_whose_request_it_is(service: Served) -> None:
             "/casewright/batch", json={"inputs": [{"question": QUICK}], "config": given}
         )
         assert "found for acme" in reply.json()["output"][0]["text"]
+
+
+def test_a_batch_is_bounded_and_takes_few_places(service: Served) -> None:
+    slow, before = plan("s1 = slow(b=0.6)"), service.did("slow")
+    with service.client() as client, ThreadPoolExecutor(1) as pool:
+        many = client.post("/casewright/batch", json={"inputs": [{"question": QUICK}] * 33})
+        assert many.status_code == 422
+        assert "at most 32 questions" in many.json()["detail"]
+        batch = pool.submit(client.post, "/casewright/batch", json={"inputs": [slow] * 8})
+        until(lambda: service.did("slow") > before)
+        time.sleep(0.2)
+        assert service.did("slow") == before + 4
+        assert len(batch.result().json()["output"]) == 8
+
+
+def test_one_unusable_question_ends_its_batch(service: Served) -> None:
+    before = service.did("cancelled")
+    asks = plan("s1 = slow(b=0.5); s2 = asks(a=s1.value)")
+    asked = [plan("s1 = slow(b=30)"), plan("s1 = slow(b=30)"), asks]
+    with service.client() as client:
+        reply = client.post("/casewright/batch", json={"inputs": asked})
+    assert reply.status_code == 409
+    # The others are over before the reply comes.
+    assert service.did("cancelled") == before + 2
 
 
 @pytest.mark.parametrize("given", [{"question": ""}, {"question": QUICK, "tenant": "other"}, 7])

@@ -126,11 +126,19 @@ def test_a_store_that_does_not_answer_makes_it_unready_and_is_not_told_where(
         assert client.get("/readyz").status_code == 200
 
 
-def test_without_tokens_other_hosts_names_are_refused(tmp_path: Path) -> None:
+def test_without_tokens_other_hosts_and_pages_are_refused(tmp_path: Path) -> None:
     with served(tmp_path, tokens={}) as server, server.client(None) as client:
         answer = client.post("/ask", json={"question": QUICK})
         assert "found for local" in answer.json()["text"]
         assert client.get("/cases", headers={"Host": "evil.example"}).status_code == 400
         assert client.get("/cases", headers={"Host": "localhost:1"}).status_code == 200
+        for origin in ("https://evil.example", "null", "http://127.0.0.1.evil.example"):
+            # As a page's form or fetch can send it without asking first.
+            page = {"Origin": origin, "Content-Type": "text/plain"}
+            for path in ("/ask", "/casewright/invoke"):
+                reply = client.post(path, content=b'{"input": {"question": "x"}}', headers=page)
+                assert reply.status_code == 400, (origin, path)
+        own = {"Origin": "http://localhost:8000"}
+        assert client.post("/ask", json={"question": QUICK}, headers=own).status_code == 200
         # It may be sent; nobody asks for it.
         assert client.get("/cases", headers={"Authorization": ACME}).status_code == 200

@@ -23,6 +23,14 @@ HIDDEN = [
     "at /var/lib/casewright/cases: locked",
     r"C:\Users\me\data is gone",
     "~/data/cases",
+    "file:///srv/data/me.txt is missing",
+    "file://here/srv/data/me.txt",
+    "sqlite:////srv/data/me.db",
+    "is missing:/srv/data/me",
+    "'/data' is no folder",
+    "/data: permission denied",
+    "~/data",
+    r"C:\data is gone",
 ]
 
 
@@ -33,7 +41,19 @@ def test_paths_are_taken_out(text: str) -> None:
     assert not any(part in left for part in ("me", "srv", "var", "data"))
 
 
-@pytest.mark.parametrize("text", ["and/or", "see https://example.org/a/b", "3/4 of it", "a - b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "and/or",
+        "see https://example.org/a/b",
+        "see 'https://example.org/a/b'",
+        "3/4 of it",
+        "3 /4 of it",
+        "a - b",
+        r"unexpected '\n'",
+        "'/'",
+    ],
+)
 def test_what_is_no_path_stays(text: str) -> None:
     assert without_paths(text) == text
 
@@ -72,29 +92,34 @@ def test_loopback_addresses_are_known(host: str, own: bool) -> None:
 
 def test_runs_to_approve_are_bounded_and_each_tenant_s_own() -> None:
     runs = RecentRuns(most=2)
+    runs.add(RecentRun("b", "q", {"run_id": "few"}))
     for number in range(3):
         runs.add(RecentRun("a", "q", {"run_id": str(number)}))
-    assert [runs.of("a", str(number)) is not None for number in range(3)] == [False, True, True]
+    assert [runs.of("a", str(number)) is not None for number in range(3)] == [False, False, True]
+    assert runs.of("b", "few") is not None
     assert runs.of("b", "2") is None
 
 
-def test_threads_in_memory_are_bounded() -> None:
+def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:
     class Saver(InMemorySaver):
         gone: list[str] = []  # noqa: RUF012
 
         async def adelete_thread(self, thread_id: str) -> None:
             self.gone.append(thread_id)
 
-    async def use(bounded: bool) -> list[str]:
+    async def use(bounded: bool, running: set[str]) -> list[str]:
         saver = Saver()
         saver.gone = []
-        threads = RecentThreads(saver, bounded=bounded, most=2)
+        threads = RecentThreads(saver, bounded=bounded, most=3)
+        await threads.used("other", "z")
         for key in ("a", "b", "a", "c"):
-            await threads.used(key)
+            await threads.used("tenant", key, running)
         return saver.gone
 
-    assert asyncio.run(use(True)) == ["b"]
-    assert asyncio.run(use(False)) == []
+    assert asyncio.run(use(True, set())) == ["b"]
+    assert asyncio.run(use(True, {"b"})) == ["a"]
+    assert asyncio.run(use(True, {"a", "b", "c", "z"})) == []
+    assert asyncio.run(use(False, set())) == []
 
 
 def test_a_stream_without_events_is_kept_alive_and_its_end_is_told() -> None:

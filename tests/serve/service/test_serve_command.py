@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from casewright.errors import InputError
+from casewright.serve.studio import make_graph
 from tests.serve.helpers import GALAXY, environment, one_line_error, run
 from tests.serve.service.helpers import ROOT, events_of, started
 
@@ -27,10 +30,11 @@ def test_the_shop_answers_over_http(home: Path, tmp_path: Path) -> None:
         server.client(TOKEN) as client,
     ):
         assert client.get("/readyz").json() == {"status": "ready"}
-        answer = client.post("/ask", json={"question": GALAXY, "thread_id": "visit"}).json()
+        asked = {"question": GALAXY, "scope": {"customer": "C001"}}
+        answer = client.post("/ask", json={**asked, "thread_id": "visit"}).json()
         assert "8 GB" in answer["text"]
         assert [step["tool"] for step in answer["steps"]] == ["order_lookup", "prod_qna"]
-        with client.stream("POST", "/ask/stream", json={"question": GALAXY}) as reply:
+        with client.stream("POST", "/ask/stream", json=asked) as reply:
             assert events_of(reply)[-1][1]["text"] == answer["text"]
         other = {"question": GALAXY, "scope": {"customer": "C002"}}
         assert client.post("/ask", json=other).json()["steps"] != answer["steps"]
@@ -49,6 +53,10 @@ REFUSED = {
     "no file of tokens": (["--tokens", "missing.toml"], "missing.toml"),
     "no domain": (["--without-tokens", "--domain", "nothing"], "There is no domain"),
     "no planner": (["--without-tokens", "--planner", "nothing"], "There is no planner"),
+    "a planner that calls tools": (
+        ["--without-tokens", "--planner", "agent:local:anything"],
+        "Choose another planner",
+    ),
     "no kind of keeping": (["--without-tokens", "--retain", "all"], "off, verified or approved"),
     "no place for threads": (["--without-tokens", "--threads", "/dev/null/x"], "cannot be used"),
 }
@@ -109,10 +117,16 @@ file, _, name = sys.argv[1].partition(":")
 spec = importlib.util.spec_from_file_location("studio", file)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-graph = asyncio.run(getattr(module, name)())
-assert asyncio.run(getattr(module, name)()) is graph
+make = getattr(module, name)
+
+async def two():
+    return await asyncio.gather(make(), make())
+
+graph, other = asyncio.run(two())
+assert other is graph
+assert asyncio.run(make()) is graph
 assert graph.checkpointer is None
-assert "fastapi" not in sys.modules
+assert not {"fastapi", "casewright.serve.service"} & set(sys.modules)
 state = graph.invoke({"question": sys.argv[2]}, context={"scope": {"customer": "C001"}})
 print(state["answer"]["text"])
 """
@@ -131,3 +145,11 @@ def test_langgraph_s_own_server_finds_a_graph_that_needs_no_argument(home: Path)
     )
     assert done.returncode == 0, done.stderr
     assert "8 GB" in done.stdout
+
+
+def test_studio_takes_no_planner_that_calls_tools_for_one_asker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_PLANNER", "agent:local:anything")
+    with pytest.raises(InputError, match="Choose another planner"):
+        asyncio.run(make_graph())

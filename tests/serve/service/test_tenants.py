@@ -82,8 +82,13 @@ def test_a_later_question_is_planned_as_the_approved_one_of_the_same_tenant(
         assert other["planner"]["name"] == "question"
         unlike = mine.post("/ask", json={"question": "something else entirely"}).json()
         assert unlike["planner"]["name"] == "question"
-        asked = {"question": later, "history": [{"question": "a", "answer": "b"}]}
-        assert mine.post("/ask", json=asked).json()["planner"]["name"] == "question"
+        for more in (
+            {"history": [{"question": "a", "answer": "b"}]},
+            {"context": {"product": "P1"}},
+        ):
+            apart = mine.post("/ask", json={"question": later, **more}).json()
+            assert apart["planner"]["name"] == "question"
+            assert mine.post(f"/runs/{apart['run_id']}/approve").status_code == 404
         mine.delete(f"/cases/{kept['id']}")
 
 

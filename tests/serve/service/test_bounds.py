@@ -1,0 +1,168 @@
+"""What is bounded inside the service: threads in memory, readings of its stores, requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from casewright.graph import ExtractiveGenerator
+from casewright.serve.service.health_routes import _counted
+from casewright.serve.service.limits import Admission
+from casewright.serve.service.models import AskBody
+from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.problems import RefusedError
+from casewright.serve.service.runs import Runs
+from casewright.serve.service.thread_routes import state_of
+from casewright.serve.service.tokens import Caller
+from casewright.tools import Toolbox
+from tests.serve.service.helpers import QUICK
+from tests.serve.service.server_process import QuestionPlanner, tools
+
+CALLER = Caller("acme")
+
+
+async def runs_of(folder: Path) -> Runs:
+    toolbox = Toolbox(tools(folder / "log"))
+    parts = Parts("tests", toolbox, QuestionPlanner(), ExtractiveGenerator())
+    return Runs(parts, ServiceOptions(), InMemorySaver(), None)
+
+
+def test_a_thread_in_memory_keeps_its_last_run_only(tmp_path: Path) -> None:
+    async def kept() -> list[int]:
+        runs = await runs_of(tmp_path)
+        body = AskBody(question=QUICK, scope={}, thread_id="t")
+        key = runs.key("t", CALLER)
+        numbers = []
+        for stream in (False, False, True):
+            if stream:
+                _ = [event async for event in runs.stream(body, CALLER)]
+            else:
+                await runs.ask(body, CALLER)
+            config: Any = {"configurable": {"thread_id": key}}
+            numbers.append(len([one async for one in runs.saver.alist(config)]))
+        runs.close()
+        return numbers
+
+    first, *others = asyncio.run(kept())
+    assert first > 1
+    assert others == [first, first]
+
+
+def test_a_thread_whose_beginning_is_gone_is_none(tmp_path: Path) -> None:
+    async def look() -> None:
+        runs = await runs_of(tmp_path)
+        asked = asyncio.ensure_future(
+            runs.ask(AskBody(question="plan: s1 = slow(b=0.5)", scope={}, thread_id="t"), CALLER)
+        )
+        await asyncio.sleep(0.2)
+        key = runs.key("t", CALLER)
+        assert (await state_of(runs, "t", key))["status"] == "running"
+        await runs.saver.adelete_thread(key)
+        await asked
+        with pytest.raises(RefusedError, match="no such thread"):
+            await state_of(runs, "t", key)
+        runs.close()
+
+    asyncio.run(look())
+
+
+class Slow:
+    """Something that is read slowly; knows how many read it at once."""
+
+    def __init__(self) -> None:
+        self.begun = self.inside = self.most = 0
+
+    def count(self) -> int:
+        self.begun += 1
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.1)
+        self.inside -= 1
+        return 0
+
+    def all(self, tenant: str) -> list[Any]:
+        self.count()
+        return []
+
+
+def test_all_who_ask_whether_it_is_ready_wait_for_one_answer() -> None:
+    store = Slow()
+    runs: Any = SimpleNamespace(parts=SimpleNamespace(stores={"one": store}), answers=None)
+    request: Any = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace()))
+
+    async def ask() -> None:
+        # One that gives up leaves the reading to the others.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(_counted(request, runs), 0.02)
+        await asyncio.gather(*(_counted(request, runs) for _ in range(10)))
+        assert store.begun == 1
+        await _counted(request, runs)
+        assert store.begun == 2
+
+    asyncio.run(ask())
+
+
+def test_a_tenant_s_kept_answers_are_read_once_at_a_time(tmp_path: Path) -> None:
+    async def read() -> Slow:
+        runs = await runs_of(tmp_path)
+        answers = Slow()
+        runs.answers = cast("Any", answers)
+        # A client that goes frees no place: its thread reads on.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(runs.kept(CALLER), 0.02)
+        assert await asyncio.gather(*(runs.kept(CALLER) for _ in range(3))) == [[], [], []]
+        runs.close()
+        return answers
+
+    store = asyncio.run(read())
+    assert store.begun == 4
+    assert store.most == 1
+
+
+def test_requests_without_a_question_are_bounded_too() -> None:
+    free = asyncio.Event()
+    statuses: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] != "/healthz":
+            await free.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def request(admission: Admission, path: str, method: str = "GET") -> None:
+        bodies = [{"type": "http.request", "body": b"", "more_body": False}]
+
+        async def receive() -> Any:
+            if bodies:
+                return bodies.pop()
+            return await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        scope: Any = {"type": "http", "method": method, "path": path, "headers": []}
+        await admission(scope, receive, send)
+
+    async def ask() -> None:
+        admission = Admission(app, max_body_bytes=9, max_concurrency=1, request_seconds=9)
+        waiting = [asyncio.ensure_future(request(admission, "/cases")) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        await request(admission, "/threads/t", "DELETE")
+        await request(admission, "/healthz")
+        assert statuses == [503, 200]
+        # Questions have places of their own.
+        waiting.append(asyncio.ensure_future(request(admission, "/ask", "POST")))
+        await asyncio.sleep(0.05)
+        free.set()
+        await asyncio.gather(*waiting)
+        assert statuses == [503, 200, 200, 200, 200]
+
+    asyncio.run(ask())

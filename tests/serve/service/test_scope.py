@@ -1,0 +1,41 @@
+"""Who asks within a tenant: what the request says, and never somebody else by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.serve.service.helpers import QUICK, plan, served
+
+SCOPES = {"customer": ["C1", "C2"]}
+
+
+def test_with_tokens_every_request_says_who_asks(tmp_path: Path) -> None:
+    asks = plan("s1 = asks(); s2 = quick(a=s1.value)")
+    second = {"scope": {"customer": "C2"}}
+    with served(tmp_path, scopes=SCOPES) as server, server.client() as client:
+        answer = client.post("/ask", json={"question": QUICK, **second}).json()
+        assert "found for acme C2" in answer["text"]
+        for path, body in (
+            ("/ask", {"question": QUICK}),
+            ("/ask", {"question": QUICK, "scope": {"customer": "C9"}}),
+            ("/ask", {"question": QUICK, "scope": {"tenant": "other", "customer": "C1"}}),
+            ("/casewright/invoke", {"input": {"question": QUICK}}),
+        ):
+            assert client.post(path, json=body).status_code == 422
+        assert client.post("/ask", json={**asks, **second, "thread_id": "t"}).status_code == 202
+        refused = client.post("/threads/t/resume", json={"reply": "red"})
+        assert refused.status_code == 422
+        assert "customer" in refused.json()["detail"]
+        answer = client.post("/threads/t/resume", json={"reply": "red", **second}).json()
+        assert "found for acme C2" in answer["text"]
+
+
+def test_without_tokens_a_question_may_be_the_demo_s_but_no_run_changes_hands(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path, scopes=SCOPES, tokens={}) as server, server.client(None) as client:
+        answer = client.post("/ask", json={"question": QUICK}).json()
+        assert "found for local C1" in answer["text"]
+        asked = {**plan("s1 = asks()"), "thread_id": "t", "scope": {"customer": "C2"}}
+        assert client.post("/ask", json=asked).status_code == 202
+        assert client.post("/threads/t/resume", json={"reply": "red"}).status_code == 422
