@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,6 +133,21 @@ def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
 def shipped_decisions() -> tuple[Decision, ...]:
     """Return the decisions that ship with the package."""
     return tuple(read_decisions(FILE))
+
+
+def case_file() -> Path:
+    """Return the file of the decisions that are cases: those that ship, or others.
+
+    The environment's ``CASEWRIGHT_BACKGAMMON_CASES`` names another one, such as analysed games of
+    one's own; see ``decision.read_decisions``.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    named = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
+    if named and not Path(named).is_file():
+        raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES names {named}, which is no file.")
+    return Path(named) if named else FILE
 
 
 def _decision(game: _Game, candidates: Sequence[Candidate]) -> Decision:

@@ -12,9 +12,9 @@ from casewright.domains.backgammon.analysis import STEP
 from casewright.domains.backgammon.answerer import BoardAnswerer
 from casewright.domains.backgammon.board_layout import Colour, Home
 from casewright.domains.backgammon.board_reader import shipped_reader
-from casewright.domains.backgammon.case_base import FILE as CASES
-from casewright.domains.backgammon.case_base import shipped_decisions
+from casewright.domains.backgammon.case_base import case_file
 from casewright.domains.backgammon.cases import decision_case, decision_schema
+from casewright.domains.backgammon.decision import read_decisions
 from casewright.domains.backgammon.judge import default_judge
 from casewright.domains.backgammon.latent import FILE, shipped_network
 from casewright.domains.backgammon.lines import lines_of, told_of
@@ -69,15 +69,24 @@ def open_backgammon(folder: Path, encoder: Encoder, anew: bool = False) -> OpenD
         "backgammon": (decision_schema(read, shipped_network()), decision_cases),
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
-    made_of = [*(files("casewright.domains.backgammon") / name for name in MAKERS), CASES, FILE]
+    made_of = [
+        *(files("casewright.domains.backgammon") / name for name in MAKERS),
+        case_file(),
+        FILE,
+    ]
     wanted = digest(made_of, [schema for schema, _ in parts.values()])
     stores = open_built(folder, "backgammon", wanted, parts, anew=anew)
     return OpenDomain(backgammon_toolbox(stores["backgammon"]), stores["plans"], stores)
 
 
 def decision_cases() -> list[Case]:
-    """Return the decisions that ship as cases."""
-    return [decision_case(one) for one in shipped_decisions()]
+    """Return the decisions of the case file as cases; of those with one candidate, none is learned.
+
+    Raises:
+        InputError: The file cannot be read, or a line is no decision; names the line.
+    """
+    known = read_decisions(case_file())
+    return [decision_case(one) for one in known if len(one.candidates) > 1]
 
 
 def backgammon_toolbox(store: CaseStore) -> Toolbox:

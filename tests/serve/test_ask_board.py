@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,24 @@ def test_what_is_no_board_roll_or_play_is_one_line_and_nothing_is_kept(
     else:
         assert word in one_line_error(done)
     assert result(run(home, "domains", "--json")) == known
+
+
+def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
+    tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "decisions.jsonl"
+    own = [one for one in shipped_decisions() if one.dice == ASKED.dice][:5]
+    file.write_text("".join(f"{json.dumps(one.to_dict())}\n" for one in own), encoding="utf-8")
+    monkeypatch.setenv("CASEWRIGHT_BACKGAMMON_CASES", str(file))
+    other = new_home(tmp_path / "home")
+    told = result(run(other, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    assert {one["position_id"] for one in told["cases"]} <= {one.position.id for one in own}
+    file.write_text("no decision\n", encoding="utf-8")
+    done = run(other, *ASK, "--image", board, "--roll", ROLL)
+    assert done.returncode == 2
+    assert "line 1" in done.stderr
+    file.unlink()
+    assert "no file" in one_line_error(run(other, *ASK, "--image", board, "--roll", ROLL))
 
 
 def test_a_detail_that_a_domain_has_no_use_for_is_refused(home: Path, board: Path) -> None:
