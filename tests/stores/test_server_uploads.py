@@ -247,7 +247,13 @@ def test_process_that_is_interrupted_while_it_uploads_ends_at_once(server: Qdran
     server.slow[POINTS] = 0.2
     command = [sys.executable, "-c", SCRIPT, server.url]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs, and what they start, ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
