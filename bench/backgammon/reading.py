@@ -21,7 +21,7 @@ from casewright.domains.backgammon.board_reader import (
 from casewright.domains.backgammon.board_style import PLAIN, draw_style
 from casewright.domains.backgammon.engine import find_engine
 from casewright.domains.backgammon.position import Position
-from casewright.domains.math24.fonts import unseen_fonts
+from casewright.domains.fonts import unseen_fonts
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:

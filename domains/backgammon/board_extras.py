@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from casewright.domains.backgammon.board_layout import ROW, Colour, Home
 from casewright.domains.backgammon.board_style import BoardStyle, Rgb, luminance
-from casewright.errors import InputError
+from casewright.domains.fonts import font_of
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
-    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 #: Where a die's pips are, in thirds of its side.
 _PIPS = {
@@ -88,25 +85,6 @@ def drawn_text(
         pad = 0.15 * height
         pen.rectangle((left - pad, top - pad, right + pad, bottom + pad), fill=pens.style.frame)
     pen.text(at, text, fill=ink, font=font, anchor="mm")
-
-
-@lru_cache(maxsize=512)
-def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return a font at a size in pixels, ``None`` for Pillow's own.
-
-    Raises:
-        InputError: The file is not there or holds no font.
-    """
-    from PIL import ImageFont
-
-    if file is None:
-        return ImageFont.load_default(size)
-    try:
-        return ImageFont.truetype(str(file), size)
-    except OSError as error:
-        raise InputError(
-            f"{file} is no font that can be read. Give a TrueType or OpenType file."
-        ) from error
 
 
 def some_words(rng: np.random.Generator) -> str:

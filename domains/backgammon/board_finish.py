@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.domains.backgammon.board_extras import font_of, some_words
+from casewright.domains.backgammon.board_extras import some_words
 from casewright.domains.backgammon.board_style import BoardStyle, luminance
+from casewright.domains.fonts import font_of
 
 if TYPE_CHECKING:
     from PIL import Image

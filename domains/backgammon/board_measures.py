@@ -23,7 +23,7 @@ from casewright.domains.backgammon.board_reader import (
 )
 from casewright.domains.backgammon.board_style import draw_style
 from casewright.domains.backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
-from casewright.domains.math24.fonts import training_fonts
+from casewright.domains.fonts import training_fonts
 
 #: A wrong reading that is let through costs as much as so many right ones that are refused.
 COST = 3

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,9 @@ import numpy as np
 from casewright.domains.backgammon.board_batches import Pool, deal_boards, deal_views, draw_pool
 from casewright.domains.backgammon.board_measures import chosen_thresholds, measure
 from casewright.domains.backgammon.board_reader import CHECKERS_FILE, LANDMARKS_FILE
-from casewright.domains.math24.fonts import training_fonts
+from casewright.domains.fonts import training_fonts
 from casewright.errors import InputError
-from casewright.stores.encoders.onnx_export import export_onnx
+from casewright.stores.encoders.onnx_export import export_onnx, remember
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def train_board_reader(
     _export_checkers(checkers, folder / CHECKERS_FILE)
     # Chosen on what was learned: other renderers have no say.
     for file, told in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
-        _remember(folder / file, told)
+        remember(folder / file, told)
     return measure(folder, seed=seed + 2, count=measured)
 
 
@@ -115,7 +114,7 @@ def _landmark_loss(
 
     there = shows > 0.5
     wanted = wanted[there]
-    far = (network.places - wanted.unsqueeze(2)).square().sum(-1)  # type: ignore[operator]
+    far = (network.places - wanted.unsqueeze(2)).square().sum(-1)
     heat = torch.softmax(-far / (2 * (SPREAD * CELL) ** 2), dim=-1)
     likely = functional.log_softmax(maps[there], dim=-1)
     heated = -(heat * likely).sum(-1).mean()
@@ -185,7 +184,7 @@ def _export_landmarks(network: LandmarkNetwork, target: Path) -> None:
         outputs=["landmarks", "board"],
         dynamic={"views": {0: torch.export.Dim("n")}},
     )
-    _remember(target, {})
+    remember(target, {})
 
 
 def _export_checkers(network: CheckerNetwork, target: Path) -> None:
@@ -203,21 +202,4 @@ def _export_checkers(network: CheckerNetwork, target: Path) -> None:
         outputs=["probabilities"],
         dynamic={"slices": {0: torch.export.Dim("n")}},
     )
-    _remember(target, {})
-
-
-def _remember(target: Path, told: Mapping[str, float]) -> None:
-    """Write thresholds into a model file, which is replaced as a whole."""
-    import onnx
-
-    model = onnx.load(str(target))
-    onnx.helper.set_model_props(model, {name: repr(value) for name, value in told.items()})
-    # The exporter notes, node by node, which lines of which files on this machine made it.
-    for node in model.graph.node:
-        del node.metadata_props[:]
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(model.SerializeToString())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    remember(target, {})

@@ -20,7 +20,13 @@ _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
 
 class LandmarkNetwork(nn.Module):
-    """Colours of a view in, heat maps of landmarks and the logit of a board out."""
+    """Colours of a view in, heat maps of landmarks and the logit of a board out.
+
+    Attributes:
+        places: Where the cells of a heat map are in a view, pixels (1280, 2).
+    """
+
+    places: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +65,7 @@ class LandmarkNetwork(nn.Module):
 
     def landmarks(self, maps: Tensor) -> Tensor:
         """Return the places (n, 8, 2) in pixels of the view that heat maps stand for."""
-        found: Tensor = torch.softmax(maps, dim=-1) @ self.places  # type: ignore[operator]
+        found: Tensor = torch.softmax(maps, dim=-1) @ self.places
         return found
 
 

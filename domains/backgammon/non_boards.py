@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright.domains.backgammon.board_extras import font_of, some_words
+from casewright.domains.backgammon.board_extras import some_words
+from casewright.domains.fonts import font_of
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from html import escape
 
 from casewright.domains.backgammon.answerer import BoardAnswer
@@ -10,6 +9,7 @@ from casewright.domains.backgammon.board_image import board_png
 from casewright.domains.backgammon.cases import decision_in, roll_text
 from casewright.domains.backgammon.lines import attempt_line
 from casewright.domains.backgammon.position import Position, in_words
+from casewright.domains.figure import figure
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
@@ -25,7 +25,7 @@ def page_of(found: BoardAnswer, image: bytes) -> str:
     asked = f"Roll {roll_text(found.dice)}"
     if found.made is not None:
         asked += f", play {found.made.text}"
-    boards = _figure(image, "The picture") + _drawn(found.position, in_words(found.position))
+    boards = figure(image, "The picture") + _drawn(found.position, in_words(found.position))
     cases = "".join(
         _drawn(
             decision_in(hit.case).position,
@@ -51,13 +51,4 @@ def page_of(found: BoardAnswer, image: bytes) -> str:
 
 
 def _drawn(position: Position, caption: str) -> str:
-    return _figure(board_png(position), caption)
-
-
-def _figure(image: bytes, caption: str) -> str:
-    # Browsers tell an image's type by its first bytes.
-    data = base64.b64encode(image).decode("ascii")
-    return (
-        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+    return figure(board_png(position), caption)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.domains.fonts import training_fonts, unseen_fonts
 from casewright.domains.math24.card_reader import CardReader
 from casewright.domains.math24.cards import COUNT, draw_style, render_card
-from casewright.domains.math24.fonts import training_fonts, unseen_fonts
 from casewright.domains.math24.non_cards import LEARNED, UNSEEN, Fonts, Kind, draw_non_card
 from casewright.domains.math24.puzzle import LARGEST
 

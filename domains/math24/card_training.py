@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casewright.domains.fonts import training_fonts
 from casewright.domains.math24.card_batches import NONE, deal, draw_pools
 from casewright.domains.math24.card_measures import chosen_threshold, measure
 from casewright.domains.math24.card_reader import THRESHOLD
-from casewright.domains.math24.fonts import training_fonts
 from casewright.errors import InputError
-from casewright.stores.encoders.onnx_export import export_onnx
+from casewright.stores.encoders.onnx_export import export_onnx, remember
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def train_card_reader(
     network = _trained(seed, steps, progress)
     _export(network, target)
     # Chosen on what was learned: the test's fonts and kinds of images have no say.
-    _remember(target, chosen_threshold(target, seed=seed + 1))
+    remember(target, {THRESHOLD: chosen_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)
 
 
@@ -113,20 +112,3 @@ def _export(network: CardNetwork, target: Path) -> None:
         outputs=["probabilities"],
         dynamic={"images": {0: torch.export.Dim("n")}},
     )
-
-
-def _remember(target: Path, threshold: float) -> None:
-    """Write the threshold of confidence into the model file, which is replaced as a whole."""
-    import onnx
-
-    model = onnx.load(str(target))
-    onnx.helper.set_model_props(model, {THRESHOLD: repr(threshold)})
-    # The exporter notes, node by node, which lines of which files on this machine made it.
-    for node in model.graph.node:
-        del node.metadata_props[:]
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(model.SerializeToString())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casewright.domains.fonts import font_of
 from casewright.domains.math24.puzzle import checked_numbers
-from casewright.errors import InputError
 
 if TYPE_CHECKING:
     from PIL import Image
-    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 #: Width and height of a card, and of each of its four cells, in pixels.
 SIDE, CELL = 180, 90
@@ -116,7 +114,7 @@ def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.
         pen.rectangle((1, 1, SIDE - 2, SIDE - 2), outline=chosen.ink, width=2)
         pen.line((CELL, 0, CELL, SIDE), fill=chosen.ink, width=2)
         pen.line((0, CELL, SIDE, CELL), fill=chosen.ink, width=2)
-    font = card_font(chosen.font, max(1, round(chosen.size * CELL)))
+    font = font_of(chosen.font, max(1, round(chosen.size * CELL)))
     for place, (text, (right, down)) in enumerate(zip(texts, chosen.offsets, strict=True)):
         row, column = divmod(place, 2)
         centre = ((column + 0.5) * CELL + right, (row + 0.5) * CELL + down)
@@ -138,22 +136,3 @@ def finished(image: Image.Image, style: CardStyle) -> Image.Image:
         grey = grey + style.noise * rng.standard_normal(grey.shape, dtype=np.float32)
         image = Image.fromarray(grey.clip(0, 255).round().astype(np.uint8))
     return image
-
-
-@lru_cache(maxsize=1024)
-def card_font(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return a font at a size in pixels, ``None`` for Pillow's own.
-
-    Raises:
-        InputError: The file is not there or holds no font.
-    """
-    from PIL import ImageFont
-
-    if file is None:
-        return ImageFont.load_default(size)
-    try:
-        return ImageFont.truetype(str(file), size)
-    except OSError as error:
-        raise InputError(
-            f"{file} is no font that can be read. Give a TrueType or OpenType file."
-        ) from error

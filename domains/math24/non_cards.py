@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casewright.domains.fonts import font_of
 from casewright.domains.math24.cards import (
     CELL,
     SIDE,
     CardStyle,
-    card_font,
     draw_style,
     finished,
     render_texts,
@@ -91,7 +91,7 @@ def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Lines of text, a few large words or many small ones."""
     image, pen = _sheet(style)
     height = int(rng.integers(9, 48))
-    font = card_font(style.font, height)
+    font = font_of(style.font, height)
     for top in range(int(rng.integers(0, height)), SIDE, int(height * 1.3)):
         lengths = rng.integers(1, 9, size=8)
         text = " ".join(
@@ -160,7 +160,7 @@ def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     for bar in range(count):
         left = 22 + bar * wide
         pen.rectangle((left, int(rng.integers(15, 150)), left + wide * 0.7, 155), fill=style.ink)
-        pen.text((left, 160), str(bar + 1), fill=style.ink, font=card_font(style.font, 14))
+        pen.text((left, 160), str(bar + 1), fill=style.ink, font=font_of(style.font, 14))
     pen.line((18, 10, 18, 156, 176, 156), fill=style.ink, width=2)
     return finished(image, style)
 
@@ -205,7 +205,7 @@ def _placed(
     texts: Sequence[str], places: Sequence[tuple[float, float]], size: float, style: CardStyle
 ) -> Image.Image:
     image, pen = _sheet(style)
-    font = card_font(style.font, max(8, round(size * SIDE)))
+    font = font_of(style.font, max(8, round(size * SIDE)))
     for text, (x, y) in zip(texts, places, strict=True):
         pen.text((x * SIDE, y * SIDE), text, fill=style.ink, font=font, anchor="mm")
     return finished(image, style)

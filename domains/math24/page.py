@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from html import escape
 
+from casewright.domains.figure import figure
 from casewright.domains.math24.answer import Check
 from casewright.domains.math24.answerer import CardAnswer
 from casewright.domains.math24.cases import case_text
@@ -21,7 +21,7 @@ _STYLE = (
 def page_of(found: CardAnswer, image: bytes) -> str:
     """Return the answer as one HTML document that needs no other file."""
     cases = "".join(
-        _figure(card.read(), f"{hit.score:.3f}: {case_text(hit.case)}")
+        figure(card.read(), f"{hit.score:.3f}: {case_text(hit.case)}")
         for hit in found.hits
         if isinstance(card := hit.case.problem["card"], Binary)
     )
@@ -30,7 +30,7 @@ def page_of(found: CardAnswer, image: bytes) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         f"<title>Math-24: {escape(numbers)}</title><style>{_STYLE}</style>"
-        f"<h1>Math-24</h1>{_figure(image, f'Read: {numbers}')}"
+        f"<h1>Math-24</h1>{figure(image, f'Read: {numbers}')}"
         f"<h2>Cases found</h2>{cases}"
         f"<h2>Answer, by {escape(found.answered_by)}</h2><ol>{tries}</ol></html>\n"
     )
@@ -40,12 +40,3 @@ def _attempt(one: Check) -> str:
     verdict = one.why or "Right: each number once, and 24."
     shown = f"<code>{escape(one.expression)} = 24</code> " if one.expression else ""
     return f'<li class="{"right" if one.right else "wrong"}">{shown}{escape(verdict)}</li>'
-
-
-def _figure(image: bytes, caption: str) -> str:
-    # Browsers tell an image's type by its first bytes.
-    data = base64.b64encode(image).decode("ascii")
-    return (
-        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )

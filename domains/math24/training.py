@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from casewright.domains.fonts import training_fonts
 from casewright.domains.math24.card_training import train_card_reader
 from casewright.domains.math24.decomposition import classes, decomposable_problems
-from casewright.domains.math24.fonts import training_fonts
 from casewright.domains.math24.latent import FILE, Latent
 from casewright.domains.math24.latent_training import train_comparing_latent
 

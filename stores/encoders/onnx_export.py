@@ -83,6 +83,28 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
+def remember(target: Path, told: Mapping[str, float]) -> None:
+    """Write numbers into a model file, which is replaced as a whole, and take notes of paths out.
+
+    Args:
+        target: The ONNX file.
+        told: The numbers by name, to be read from the model's metadata.
+    """
+    import onnx
+
+    model = onnx.load(str(target))
+    onnx.helper.set_model_props(model, {name: repr(value) for name, value in told.items()})
+    # The exporter notes, node by node, which lines of which files on this machine made it.
+    for node in model.graph.node:
+        del node.metadata_props[:]
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(model.SerializeToString())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 class _Muted:
     """A stream that drops what the thread that made it writes, and passes on all else."""
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from casewright.domains.fonts import training_fonts, unseen_fonts
 from casewright.domains.math24.card_reader import WEIGHTS, CardReader
 from casewright.domains.math24.cards import CardStyle, draw_style, render_card
-from casewright.domains.math24.fonts import training_fonts, unseen_fonts
 from casewright.domains.math24.non_cards import LEARNED, UNSEEN, Kind, draw_non_card
 from casewright.errors import InputError
 

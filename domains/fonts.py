@@ -1,4 +1,4 @@
-"""Fonts for cards: those a reader learns from, and others that it is tested on.
+"""Fonts to draw with: those that readers learn from, and others that they are tested on.
 
 All of them come with matplotlib. They are split by design, weights and slants of one family on
 the same side, so that a font of the test is no bold or oblique twin of a font that was learned:
@@ -11,9 +11,14 @@ the same side, so that a font of the test is no bold or oblique twin of a font t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from casewright.errors import DependencyError
+from casewright.errors import DependencyError, InputError
+
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 _TRAINING = (
     "DejaVuSans",
@@ -69,3 +74,22 @@ def _files(names: Sequence[str]) -> list[Path]:
         ) from error
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     return [folder / f"{name}.ttf" for name in names]
+
+
+@lru_cache(maxsize=1024)
+def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
+    """Return a font at a size in pixels, ``None`` for Pillow's own.
+
+    Raises:
+        InputError: The file is not there or holds no font.
+    """
+    from PIL import ImageFont
+
+    if file is None:
+        return ImageFont.load_default(size)
+    try:
+        return ImageFont.truetype(str(file), size)
+    except OSError as error:
+        raise InputError(
+            f"{file} is no font that can be read. Give a TrueType or OpenType file."
+        ) from error
