@@ -7,7 +7,7 @@ SET_UP = echo "Installing into $(VENV): some minutes, 2 GB …" >&2; \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint types format bench package clean
+.PHONY: help install demo browser test test-all lint types format bench package clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -34,10 +34,20 @@ demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first
 	  $(BIN)/casewright ask "$$question" || exit 1; \
 	done
 
-test: $(VENV)/.test lint types ## Lint, check types and run the tests but for the slow ones
+browser: ## Install Chromium for the tests of the page: Debian's package, where one may install it
+	@for name in chromium chromium-browser google-chrome-stable google-chrome; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium …" >&2; \
+	  (apt-get -qq install -y chromium || { apt-get -qq update && apt-get -qq install -y chromium; }) \
+	    >/dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "No Chromium here: the tests of the page are skipped." >&2
+
+test: $(VENV)/.test browser lint types ## Lint, check types and run the tests but for the slow ones
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
-test-all: $(VENV)/.test lint types ## The same with the slow ones, which test once more
+test-all: $(VENV)/.test browser lint types ## The same with the slow ones, which test once more
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.test ## Check style and formatting
@@ -51,7 +61,7 @@ format: $(VENV)/.test ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test ## Print the figures that docs/benchmarks.md quotes, but for those of sets to be given
+bench: $(VENV)/.test ## Print the figures that docs/benchmarks quotes, but for those of sets to be given
 	$(BIN)/casewright bench planner --folds 2 --curve
 	$(BIN)/casewright bench frozen
 	$(BIN)/casewright bench evidence

@@ -77,39 +77,53 @@ def read_run(file: Path) -> Answer:
             wrote it.
     """
     try:
-        whole = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+        text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"{file} cannot be read: {error.strerror}. Give what casewright ask --save wrote."
         ) from error
+    except UnicodeDecodeError as error:
+        raise _no_run(file, error) from error
+    return parse_run(text, str(file))
+
+
+def parse_run(text: str, name: str) -> Answer:
+    """Read a run from the text of a file that ``save_run`` saved.
+
+    Args:
+        text: The whole file.
+        name: How errors call it.
+
+    Raises:
+        InputError: As ``read_run`` does.
+    """
+    try:
+        whole = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{file} is no saved run: it is not JSON, or cut short ({cleaned(str(error), 120)}). "
-            "Give what casewright ask --save wrote."
-        ) from error
+        raise _no_run(name, error) from error
     if not isinstance(whole, dict) or whole.get("kind") != KIND:
-        raise InputError(f"{file} is no saved run. Give what casewright ask --save wrote.")
+        raise InputError(f"{name} is no saved run. Give what casewright ask --save wrote.")
     if whole.get("format") != FORMAT:
         raise InputError(
-            f"{file} is a saved run of format {str(whole.get('format'))[:20]!r}; this Casewright "
+            f"{name} is a saved run of format {str(whole.get('format'))[:20]!r}; this Casewright "
             f"reads {FORMAT}. Open it with the Casewright that saved it, or ask again."
         )
-    return _checked(file, whole.get("answer"))
+    return _checked(name, whole.get("answer"))
 
 
-def _checked(file: Path, data: Any) -> Answer:
+def _checked(name: str, data: Any) -> Answer:
     try:
         for part, kind in _parts().items():
             kind.validate_python(data if part == "answer" else data[part])
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in (part, *first["loc"]))
-        raise _damaged(file, f"{where}: {first['msg']}") from None
+        raise _damaged(name, f"{where}: {first['msg']}") from None
     answer = Answer.from_json(data)
     if len(answer.plan.split("\n")) != len(answer.steps):
-        raise _damaged(file, f"its plan does not have the {len(answer.steps)} steps that were run")
+        raise _damaged(name, f"its plan does not have the {len(answer.steps)} steps that were run")
     if unknown := set(answer.citations) - {item["id"] for item in answer.evidence}:
-        raise _damaged(file, f"it cites {sorted(unknown)[0]!r}, which is no evidence")
+        raise _damaged(name, f"it cites {sorted(unknown)[0]!r}, which is no evidence")
     return answer
 
 
@@ -134,9 +148,16 @@ def _form(kind: type[Any]) -> type[BaseModel]:
     return create_model(kind.__name__, __config__=config, **given)
 
 
-def _damaged(file: Path, what: str) -> InputError:
+def _no_run(name: object, error: Exception) -> InputError:
     return InputError(
-        f"{file} is a damaged run: {cleaned(what, 200)}. Give what casewright ask --save wrote."
+        f"{name} is no saved run: it is not JSON, or cut short ({cleaned(str(error), 120)}). "
+        "Give what casewright ask --save wrote."
+    )
+
+
+def _damaged(name: str, what: str) -> InputError:
+    return InputError(
+        f"{name} is a damaged run: {cleaned(what, 200)}. Give what casewright ask --save wrote."
     )
 
 

@@ -14,6 +14,7 @@ from casewright.serve.options import (
     DefaultedGeneratorName,
     DefaultedPlannerName,
     EncoderName,
+    FeedbackJudge,
 )
 
 
@@ -46,6 +47,7 @@ def serve(
     planner: DefaultedPlannerName = None,
     generator: DefaultedGeneratorName = None,
     encoder: EncoderName = None,
+    feedback: FeedbackJudge = None,
     threads: Annotated[
         Path | None,
         typer.Option(
@@ -85,5 +87,6 @@ def serve(
             threads_file=threads,
             retain=retain,
             langserve=langserve,
+            feedback=feedback,
         )
     )

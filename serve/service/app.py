@@ -15,7 +15,9 @@ from casewright.serve.service import (
     case_routes,
     docs_page,
     health_routes,
+    page_routes,
     problems,
+    run_routes,
     thread_routes,
 )
 from casewright.serve.service.answers import Answers
@@ -66,7 +68,15 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         lifespan=lifespan,
     )
     problems.install(app)
-    for routes in (ask_routes, thread_routes, case_routes, health_routes, docs_page):
+    for routes in (
+        ask_routes,
+        thread_routes,
+        run_routes,
+        case_routes,
+        health_routes,
+        docs_page,
+        page_routes,
+    ):
         app.include_router(routes.router)
     if options.langserve:
         from casewright.serve.service.langserve_routes import add_langserve

@@ -21,7 +21,7 @@ Server-sent events; the data of each is JSON.
 
 | event | data |
 |---|---|
-| `plan` | `plan`, `planner` |
+| `plan` | `plan`, `planner`, `steps`: each one's `id`, `tool`, `call` and what it `needs` |
 | `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, `error` |
 | `report` | `id`, `report`: what a step's tool tells on the way |
 | `token` | `text`: the next piece of the answer |

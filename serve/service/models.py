@@ -117,6 +117,39 @@ class ThreadBody(_Response):
     answer: dict[str, Any] | None = None
 
 
+class PlanStepBody(_Response):
+    """A step of a plan, as a graph is drawn of it."""
+
+    id: str
+    tool: str
+    call: str = Field(description="The tool and its arguments, as the plan has them.")
+    needs: list[str] = Field(description="The steps whose results it refers to.")
+
+
+class RunBody(_Response):
+    """A saved run that was read."""
+
+    answer: dict[str, Any]
+    plan_steps: list[PlanStepBody]
+
+
+class AboutBody(_Response):
+    """What the service answers about, and what answers."""
+
+    version: str
+    domain: str
+    description: str
+    questions: list[str] = Field(description="Questions to try.")
+    planner: str
+    generator: str
+    tools: list[str]
+    scopes: dict[str, list[str]] = Field(
+        description="Who may ask: the values of each scope field; none are told where tokens are "
+        "asked for."
+    )
+    retain: Literal["off", "verified", "approved"]
+
+
 class CaseBody(_Response):
     """A kept answer of the tenant."""
 

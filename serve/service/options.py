@@ -27,6 +27,8 @@ class Parts:
         generator: Words answers.
         scopes: Scope field to the values that a request may name, the default first.
         stores: The stores that have to answer for the service to be ready.
+        description: What can be asked about, one sentence.
+        questions: Questions to try.
     """
 
     domain: str
@@ -35,6 +37,8 @@ class Parts:
     generator: Generator
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     stores: Mapping[str, CaseStore] = field(default_factory=dict)
+    description: str = ""
+    questions: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

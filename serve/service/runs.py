@@ -19,6 +19,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.plan_steps import plan_steps
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
 from casewright.serve.service.recent import RecentRun, RecentRuns
@@ -337,7 +338,8 @@ def _events(chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool) -> It
     # A tool may write events of its own.
     kind = chunk.get("event")
     if kind == "plan":
-        yield Event("plan", {"plan": chunk["plan"], "planner": chunk["planner"]})
+        plan = chunk["plan"]
+        yield Event("plan", {"plan": plan, "steps": plan_steps(plan), "planner": chunk["planner"]})
     elif kind in _STEP:
         data = {"id": chunk["step"], "tool": chunk["tool"]}
         if kind == "step_started":

@@ -45,6 +45,7 @@ class Asked:
     threads_file: Path | None = None
     retain: str | None = None
     langserve: bool | None = None
+    feedback: str | None = None
 
 
 def start(asked: Asked) -> None:
@@ -80,6 +81,8 @@ def start(asked: Asked) -> None:
             generator=make_generator(using.generator, session.encoder, session.domain),
             scopes=session.domain.scopes,
             stores=session.opened.stores,
+            description=session.domain.description,
+            questions=session.domain.questions,
         )
         with _answers(settings, session.encoder, using.domain, using.encoder) as answers:
             app = create_app(parts, options_of(settings, tokens), answers)

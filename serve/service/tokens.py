@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 #: Whose requests come without tokens.
 LOCAL = "local"
-#: What anyone may read: that the service lives, and how it is used.
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
+#: What anyone may read: that the service lives, how it is used, and the page.
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
+#: Below it are the page's files.
+PAGE = "/page/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Authenticated:
 
 def is_open(scope: Scope) -> bool:
     """Say whether a request is one that anyone may make."""
-    return scope["path"] in OPEN_PATHS and scope["method"] in ("GET", "HEAD")
+    path = scope["path"]
+    return (path in OPEN_PATHS or path.startswith(PAGE)) and scope["method"] in ("GET", "HEAD")
 
 
 def check_exposure(host: str, tokens: Mapping[str, str], *, without_tokens: bool) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -34,8 +35,22 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, "CASEWRIGHT_HOME": str(home), "COLUMNS": "200"}
 
 
-def run(home: Path, *arguments: str | Path) -> Done:
-    """Run a command in this process: one of its own needs a second and more to start."""
+def run(
+    home: Path,
+    *arguments: str | Path,
+    folder: Path | None = None,
+    typed: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Done:
+    """Run a command in this process: one of its own needs a second and more to start.
+
+    Args:
+        home: The home of its stores.
+        arguments: What follows its name.
+        folder: Where it is run; in the home by default.
+        typed: What it reads from stdin; this process's own by default.
+        variables: More of its environment.
+    """
     # Made here, it keeps its embeddings in the tests' home and not in the first one that runs.
     default_encoder()
     given = [str(argument) for argument in arguments]
@@ -44,9 +59,10 @@ def run(home: Path, *arguments: str | Path) -> Done:
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     with (
-        patch.dict(os.environ, environment(home)),
+        patch.dict(os.environ, {**environment(home), **(variables or {})}),
         patch.object(sys, "argv", ["casewright", *given]),
-        contextlib.chdir(home),
+        patch.object(sys, "stdin", sys.stdin if typed is None else io.StringIO(typed)),
+        contextlib.chdir(folder or home),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

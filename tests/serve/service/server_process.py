@@ -21,16 +21,24 @@ from langgraph.types import interrupt
 
 from casewright.errors import StoreUnavailableError
 from casewright.graph import ChatGenerator, ExtractiveGenerator, Generator
+from casewright.graph.feedback import FeedbackLimits, FeedbackSearch
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
-from casewright.tools import CallContext, Toolbox, ToolSpec
+from casewright.stores import Case, CaseSchema, CaseStore, text_facet
+from casewright.stores.feedback import OfflineJudge
+from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_store
 from tests.graph.helpers import tool
 from tests.support.encoders import HashingEncoder
 
 Given = Mapping[str, Any]
+#: What a page that reads text as HTML would run, load or show as something else.
+HOSTILE = (
+    "<img src=x onerror=alert(1)><script>alert(2)</script><style>body{display:none}</style>"
+    "</div><a href='javascript:alert(3)'>[E7]</a> & \u202e<b>"
+)
 
 
 class QuestionPlanner:
@@ -76,13 +84,34 @@ def tools(log: Path) -> list[ToolSpec]:
     def asks(given: Given, context: CallContext) -> str:
         return f"the user says {interrupt(given.get('a', 'which one?'))}"
 
+    def hostile(given: Given, context: CallContext) -> list[dict[str, str]]:
+        return [{"value": HOSTILE, "source": "<b onclick=alert(4)>source</b>"}]
+
     return [
         tool("quick", quick),
         tool("slow", None, slow),
         tool("blocking", blocking),
         tool("broken", broken),
         tool("asks", asks),
+        tool("hostile", hostile),
+        looping_tool(),
     ]
+
+
+def looping_tool() -> ToolSpec:
+    """Searches with relevance feedback: the second page is found by what the first one says."""
+    store = CaseStore(CaseSchema("films", (text_facet("text", HashingEncoder()),)))
+    store.add(
+        Case({"text": text}, text)
+        for text in (
+            "Jackass Mail is a comedy film directed by Norman McLeod.",
+            "Norman McLeod was born in Grayling, Michigan.",
+            "Grayling is a city in Michigan on a river.",
+            "A lathe wants oil every week.",
+        )
+    )
+    search = FeedbackSearch(store, OfflineJudge(), limits=FeedbackLimits(first=1, more=1))
+    return tool_from_store(store, name="films", description="Looks films up.", search=search)
 
 
 class Store:

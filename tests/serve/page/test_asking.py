@@ -1,0 +1,135 @@
+"""The page shows the plan, its steps as they run, what they found, and the cited answer."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.serve.helpers import GALAXY
+from tests.serve.page.helpers import ask, edges, ended, node, section
+from tests.serve.service.helpers import Served, until
+from tests.support.browser import Tab
+
+
+def test_question_of_two_steps_shows_plan_times_evidence_and_an_answer_that_cites_it(
+    shopping: Tab,
+) -> None:
+    ask(shopping, GALAXY)
+    page = shopping.page
+    assert edges(shopping) == {"question s1", "s1 s2", "s2 answer"}
+    expect(node(shopping, "s1")).to_contain_text(re.compile(r"order_lookup.*done · \d+ ms · 1 res"))
+    expect(node(shopping, "s2")).to_contain_text(re.compile(r"prod_qna.*done · \d+ ms · \d+ res"))
+    expect(page.locator("#answer")).to_contain_text("8 GB")
+    expect(page.locator("#worded")).to_contain_text("Planned by case in")
+    expect(page.locator("#worded")).to_contain_text("worded by extractive")
+    link = page.locator("#answer a", has_text="[E2]").first
+    link.click()
+    found = page.locator("#evidence-E2")
+    expect(found).to_be_in_viewport()
+    expect(found).to_have_css("outline-style", "solid")
+    expect(section(shopping, "s2")).to_contain_text("8 GB of memory")
+    # And back to where it is cited.
+    found.get_by_role("link").click()
+    expect(page.locator("#cited-E2")).to_be_in_viewport()
+
+
+def test_who_plans_words_and_may_ask_is_told_before_the_first_question(shopping: Tab) -> None:
+    about = shopping.page.locator("#about")
+    expect(about).to_contain_text("Planner: case. Generator: extractive.")
+    shopping.page.get_by_text("Who asks, context, thread").click()
+    shopping.page.get_by_label("customer").select_option("C002")
+    ask(shopping, "Where is my tablet?")
+    expect(shopping.page.locator("#answer")).not_to_be_empty()
+
+
+def test_question_to_try_is_asked_by_a_click(shopping: Tab) -> None:
+    shopping.page.locator("#examples button").first.click()
+    ended(shopping, "answered")
+    expect(shopping.page.locator("#asked")).to_have_text(GALAXY)
+
+
+def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
+    ask(tab, "plan: s1 = slow(b=1.5); s2 = quick(a=s1.value)", wait=False)
+    expect(node(tab, "s1")).to_have_attribute("data-status", "running")
+    expect(node(tab, "s2")).to_have_attribute("data-status", "waiting")
+    expect(tab.page.get_by_role("status")).to_have_text("Looking up: s1…")
+    ended(tab, "answered")
+    for step in ("s1", "s2"):
+        expect(node(tab, step)).to_have_attribute("data-status", "done")
+    expect(tab.page.locator("#timeline li")).to_have_count(2)
+
+
+def test_failing_step_shows_as_failed_and_the_answer_says_what_is_missing(tab: Tab) -> None:
+    ask(tab, "plan: s1 = broken(a=question); s2 = quick(a=s1.value); s3 = quick(a=question)")
+    expect(node(tab, "s1")).to_contain_text("failed")
+    expect(node(tab, "s2")).to_contain_text("skipped")
+    expect(node(tab, "s3")).to_contain_text("done")
+    missing = tab.page.locator("#missing")
+    expect(missing).to_contain_text("s1 (broken) failed.")
+    expect(missing).to_contain_text("s2 (quick) was skipped. It needs s1")
+    expect(tab.page.locator("#answer")).to_contain_text("Missing:")
+    expect(section(tab, "s1").locator(".alert")).to_contain_text("FileNotFoundError")
+    assert "secret" not in tab.page.content()
+
+
+def test_rounds_of_feedback_are_shown_with_what_each_found(tab: Tab) -> None:
+    ask(tab, 'plan: s1 = films(query="the director of Jackass Mail")')
+    expect(node(tab, "s1")).to_contain_text(re.compile(r"\d rounds"))
+    table = section(tab, "s1").get_by_role("table")
+    expect(table).to_contain_text("Rounds of relevance feedback")
+    rows = table.locator("tbody tr")
+    expect(rows.first).to_contain_text("question")
+    assert rows.count() >= 2
+    expect(section(tab, "s1")).to_contain_text(re.compile(r"Ended: .+\. Judge: offline\."))
+
+
+def test_tool_that_waits_for_a_reply_gets_it_from_the_page(tab: Tab) -> None:
+    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_label("Keep as thread").fill("waits")
+    ask(tab, 'plan: s1 = asks(a="Which lathe?")')
+    expect(tab.page.locator("#waiting")).to_contain_text("Which lathe?")
+    tab.page.get_by_label("Reply").fill("the red one")
+    tab.page.get_by_label("Reply").press("Enter")
+    ended(tab, "answered")
+    expect(tab.page.locator("#answer")).to_contain_text("the user says the red one")
+
+
+def test_run_that_is_stopped_is_cancelled_in_the_service_too(tab: Tab, plans: Served) -> None:
+    before = plans.did("cancelled")
+    ask(tab, "plan: s1 = slow(b=30)", wait=False)
+    expect(node(tab, "s1")).to_have_attribute("data-status", "running")
+    tab.page.get_by_role("button", name="Stop").click()
+    ended(tab, "stopped")
+    expect(node(tab, "s1")).to_contain_text("stopped")
+    until(lambda: plans.did("cancelled") > before, 10)
+    ask(tab, "and after it?")
+    expect(tab.page.locator("#answer")).to_contain_text("found for")
+
+
+def test_what_the_service_refuses_is_told_in_its_words(tab: Tab) -> None:
+    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_label("Context, a JSON object").fill("{not json")
+    ask(tab, "what?", wait=False)
+    expect(tab.page.get_by_role("alert")).to_contain_text("The context is no JSON")
+    tab.page.get_by_label("Context, a JSON object").fill("[1]")
+    ask(tab, "what?")
+    expect(tab.page.get_by_role("alert")).to_contain_text("context: Input should be")
+    tab.forgive("status of 422")
+    tab.page.get_by_label("Context, a JSON object").fill("")
+    ask(tab, "what now?")
+    expect(tab.page.get_by_role("alert")).to_be_hidden()
+
+
+def test_follow_up_is_sent_with_the_questions_before_it(tab: Tab) -> None:
+    follow = tab.page.get_by_label("with the questions before it in mind")
+    expect(follow).to_be_disabled()
+    ask(tab, "the first")
+    follow.check()
+    with tab.page.expect_request("**/ask/stream") as sent:
+        ask(tab, "and the second?")
+    body = sent.value.post_data_json
+    assert [turn["question"] for turn in body["history"]] == ["the first"]
+    assert "found for" in body["history"][0]["answer"]
+    tab.page.locator("#runs button", has_text="the first").click()
+    expect(tab.page.locator("#asked")).to_have_text("the first")

@@ -1,0 +1,109 @@
+"""What tools, files and users write is shown as text; the page loads and runs nothing of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Browser, expect
+
+from tests.serve.page.helpers import ask, ended, section
+from tests.serve.service.helpers import ACME, Served, served
+from tests.serve.service.server_process import HOSTILE
+from tests.support.browser import Tab, opened
+
+
+def test_hostile_text_in_evidence_source_and_question_is_shown_as_text(tab: Tab) -> None:
+    ask(tab, '<img src=x onerror="alert(9)"> plan: s1 = hostile(a=question)')
+    page = tab.page
+    assert HOSTILE in page.locator(".evidence .text").inner_text()
+    assert "<b onclick=alert(4)>source</b>" in page.locator(".evidence header").inner_text()
+    expect(page.locator("#asked")).to_contain_text('<img src=x onerror="alert(9)">')
+    assert page.locator("#run :is(img, script, style, iframe, b[onclick])").count() == 0
+    expect(page.locator("body")).to_be_visible()
+    # A citation that the evidence forges is no link: only checked ones are.
+    answer = page.locator("#answer")
+    expect(answer).to_contain_text("E7")
+    assert [link.inner_text() for link in answer.locator("a").all()] == ["[E1]"]
+
+
+def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
+    ask(tab, "plan: s1 = hostile(a=question)")
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="Save this run").click()
+    text = saved.value.path().read_text(encoding="utf-8")
+    tab.page.get_by_text("Open a run").click()
+    tab.page.set_input_files(
+        "#file",
+        {
+            "name": "<script>alert(5)</script>.json",
+            "mimeType": "application/json",
+            "buffer": text.encode(),
+        },
+    )
+    expect(tab.page.locator("#asked")).to_have_text("<script>alert(5)</script>.json")
+    assert HOSTILE in section(tab, "s1").locator(".evidence .text").inner_text()
+    for broken in (
+        text[:-40],
+        "[]",
+        text.replace('"done"', '"<b>"'),
+        text.replace("s1 = ", "s1 <b> "),
+        "\ud800",
+        "s1 = ",
+    ):
+        tab.page.set_input_files(
+            "#file",
+            {
+                "name": "run.json",
+                "mimeType": "application/json",
+                "buffer": broken.encode("utf-8", "surrogatepass"),
+            },
+        )
+        expect(tab.page.get_by_role("alert")).to_contain_text("The file is")
+        expect(tab.page.locator("#asked")).to_have_text("<script>alert(5)</script>.json")
+    tab.forgive("status of 422")
+
+
+def test_page_allows_no_other_host_no_inline_script_and_no_html_from_text(
+    tab: Tab, plans: Served
+) -> None:
+    policy = httpx.get(plans.url).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    tried = """() => {
+        const made = document.createElement("div");
+        try { made.innerHTML = "<b>x</b>"; } catch (error) { return error.name; }
+        return made.innerHTML;
+    }"""
+    assert tab.page.evaluate(tried) == "TypeError"
+    tab.forgive("TrustedHTML")
+    fetched = "() => fetch('https://other.invalid/').catch(error => error.name)"
+    assert tab.page.evaluate(fetched) == "TypeError"
+    tab.forgive("Content Security Policy|connect-src")
+
+
+def test_token_is_asked_for_where_the_service_wants_one_and_stays_on_the_page(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with (
+        served(tmp_path, scopes={"customer": ["C1", "C2"]}) as service,
+        opened(browser, f"{service.url}/") as tab,
+    ):
+        field = tab.page.get_by_label("Bearer token")
+        expect(field).to_be_focused()
+        expect(tab.page.get_by_role("alert")).to_contain_text("Send a known token")
+        field.fill(ACME)
+        field.press("Tab")
+        expect(tab.page.locator("#about")).to_contain_text("tests:")
+        tab.page.get_by_text("Who asks, context, thread").click()
+        # Who may ask is not told.
+        customer = tab.page.get_by_label("customer")
+        expect(customer).to_have_value("")
+        customer.fill("C2")
+        ask(tab, "how much?")
+        ended(tab, "answered")
+        expect(tab.page.locator("#answer")).to_contain_text("found for acme C2")
+        assert ACME not in tab.page.url
+        stored = "() => [localStorage.length, sessionStorage.length, document.cookie]"
+        assert tab.page.evaluate(stored) == [0, 0, ""]
+        tab.forgive("status of 401")

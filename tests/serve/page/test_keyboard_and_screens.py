@@ -1,0 +1,82 @@
+"""The page by keyboard alone, on narrow screens, light and dark, and for assistive technology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from tests.serve.page.helpers import ask, ended, node, section
+from tests.serve.service.helpers import Served
+from tests.support.browser import Tab, opened
+
+WIDE: Any = {"width": 1200, "height": 900}
+NARROW: Any = {"width": 320, "height": 640}
+FORKED = "plan: s1 = quick(a=question); s2 = broken(a=question); s3 = quick(a=[s1.value, s1.value])"
+
+
+def test_everything_is_done_by_keyboard_alone(tab: Tab) -> None:
+    press = tab.page.keyboard.press
+    press("/")
+    expect(tab.page.get_by_label("Question", exact=True)).to_be_focused()
+    tab.page.keyboard.type("two lines,")
+    press("Shift+Enter")
+    tab.page.keyboard.type("plan: s1 = slow(b=20)")
+    press("Enter")
+    expect(node(tab, "s1")).to_have_attribute("data-status", "running")
+    press("Escape")
+    ended(tab, "stopped")
+    press("Control+a")
+    tab.page.keyboard.type("plan: s1 = quick(a=question)")
+    press("Enter")
+    ended(tab, "answered")
+    for _ in range(30):
+        press("Tab")
+        if node(tab, "s1").evaluate("node => node === document.activeElement"):
+            break
+    press("Enter")
+    expect(section(tab, "s1")).to_be_focused()
+    tab.page.get_by_role("link", name="[E1]").focus()
+    press("Enter")
+    expect(tab.page.locator("#evidence-E1")).to_be_in_viewport()
+    press("/")
+    expect(tab.page.get_by_label("Question", exact=True)).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_no_accessibility_rule_is_broken_and_nothing_is_wider_than_the_screen(
+    browser: Browser, plans: Served, scheme: str, size: Any
+) -> None:
+    with opened(browser, f"{plans.url}/", color_scheme=scheme, viewport=size) as tab:
+        ask(tab, FORKED)
+        tab.page.get_by_text("Who asks, context, thread").click()
+        tab.page.get_by_text("Open a run").click()
+        # WCAG 2 A and AA: contrast, names, roles, landmarks.
+        found = Axe().run(tab.page)
+        assert found.violations_count == 0, found.generate_report()
+        wide = tab.page.evaluate("() => document.documentElement.scrollWidth")
+        assert wide <= size["width"]
+
+
+def test_narrow_screen_draws_the_graph_from_top_to_bottom(browser: Browser, plans: Served) -> None:
+    tops = {}
+    for name, size in (("wide", WIDE), ("narrow", NARROW)):
+        with opened(browser, f"{plans.url}/", viewport=size) as tab:
+            ask(tab, FORKED)
+            boxes = [node(tab, step).bounding_box() for step in ("s1", "s3")]
+            assert boxes[0] is not None
+            assert boxes[1] is not None
+            tops[name] = boxes[1]["y"] - boxes[0]["y"] >= boxes[0]["height"]
+    assert tops == {"wide": False, "narrow": True}
+
+
+def test_colours_follow_the_system(browser: Browser, plans: Served) -> None:
+    grounds = []
+    for scheme in ("light", "dark"):
+        with opened(browser, f"{plans.url}/", color_scheme=scheme) as tab:
+            body = tab.page.locator("body")
+            grounds.append(body.evaluate("node => getComputedStyle(node).backgroundColor"))
+    assert len(set(grounds)) == 2
