@@ -1,6 +1,7 @@
 """What Casewright is used on: domains, found by name."""
 
 from casewright.domains.domain import Domain, OpenDomain
+from casewright.domains.own import own_domain
 from casewright.domains.registry import domain_names, find_domain
 
-__all__ = ["Domain", "OpenDomain", "domain_names", "find_domain"]
+__all__ = ["Domain", "OpenDomain", "domain_names", "find_domain", "own_domain"]

@@ -64,7 +64,8 @@ class Domain:
         measuring_queries: Reads those that no planner may learn from, nor be tuned on.
         conversations: Reads its annotated conversations; of those that are for measuring no planner
             may learn.
-        scopes: Scope field to the values that a request may have, the default first.
+        scopes: Scope field to the values that a request may have, the default first; without any
+            it may have any, and has to give one.
         reader: Folder of a reader that was trained on its annotated queries; ``None`` where there
             is none.
         open_at: Opens its stores where a user has them, in a folder or on a server by its URL;

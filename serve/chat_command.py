@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 
@@ -13,11 +12,13 @@ from casewright.serve.options import (
     AsJson,
     ConfigFile,
     ContextText,
+    Customer,
     DefaultedDomainName,
     DefaultedGeneratorName,
     DefaultedPlannerName,
     EncoderName,
     HistoryFile,
+    Scope,
 )
 
 #: Before a line that says what is open now, as JSON.
@@ -26,9 +27,8 @@ CONTEXT = "/context"
 
 def chat(
     domain: DefaultedDomainName = None,
-    customer: Annotated[
-        str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
-    ] = None,
+    customer: Customer = None,
+    scope: Scope = None,
     context: ContextText = None,
     history: HistoryFile = None,
     planner: DefaultedPlannerName = None,
@@ -49,15 +49,21 @@ def chat(
     from casewright.serve.chosen import chosen
     from casewright.serve.dialogue import Dialogue, read_history
     from casewright.serve.output import visible
-    from casewright.serve.session import make_generator, open_chosen, read_context, scope_of
+    from casewright.serve.session import (
+        make_generator,
+        open_chosen,
+        read_context,
+        read_scope,
+        scope_of,
+    )
 
     known, said = read_context(context), read_history(history)
     using = chosen(config, domain=domain, planner=planner, generator=generator, encoder=encoder)
-    scope = scope_of(find_domain(using.domain), {"customer": customer})
-    session = open_chosen(using, scope)
+    asker = scope_of(find_domain(using.domain), read_scope(scope, customer))
+    session = open_chosen(using, asker)
     try:
         graph = session.graph(make_generator(using.generator, session.encoder, session.domain))
-        dialogue = Dialogue(graph, scope, said)
+        dialogue = Dialogue(graph, asker, said)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from casewright.errors import InputError
+
 if TYPE_CHECKING:
     from casewright.serve.settings import Loaded
 
@@ -57,6 +59,7 @@ def chosen_of(loaded: Loaded) -> Chosen:
     of them; a flag that it has no use for is left in, to be refused.
     """
     from casewright.domains import find_domain
+    from casewright.domains.python_file import is_place
     from casewright.planner.shipped import SHIPPED
     from casewright.serve.default_planner import default_planner
     from casewright.serve.planners import is_local
@@ -64,11 +67,18 @@ def chosen_of(loaded: Loaded) -> Chosen:
 
     choose_folders(loaded)
     settings = loaded.settings
-    planner = settings.planner or default_planner(settings.domain)
+    if is_place(settings.domain) and loaded.origins["domain"].kind == "file":
+        # A settings file is read wherever a command is run; code is run where somebody says so.
+        raise InputError(
+            f"{loaded.origins['domain']}: the domain {settings.domain} is Python code, which a "
+            "settings file may not name. Give it as --domain, or in CASEWRIGHT_DOMAIN."
+        )
+    domain = find_domain(settings.domain)
+    planner = settings.planner or default_planner(domain.name)
     useless = set() if is_local(planner) else {"adapter", "device", "dtype"}
     if planner == SHIPPED:
         useless.add("adapter")
-    if find_domain(settings.domain).looping is None:
+    if domain.looping is None:
         useless.add("feedback")
     found: dict[str, Any] = {
         name: None if name in useless and loaded.origins[name].kind != "flag" else value

@@ -26,6 +26,7 @@ from casewright.serve.options import (
     Checkers,
     ConfigFile,
     ContextText,
+    Customer,
     DefaultedDomainName,
     DefaultedGeneratorName,
     DefaultedPlannerName,
@@ -40,6 +41,7 @@ from casewright.serve.options import (
     Move,
     Off,
     Roll,
+    Scope,
     SourceTree,
 )
 from casewright.serve.serve_command import register as register_serve
@@ -93,9 +95,8 @@ def ask(
         str | None, typer.Argument(help="What you want to know; or give an image.")
     ] = None,
     domain: DefaultedDomainName = None,
-    customer: Annotated[
-        str | None, typer.Option(help="Who asks; a demo customer by default.", metavar="ID")
-    ] = None,
+    customer: Customer = None,
+    scope: Scope = None,
     context: ContextText = None,
     history: HistoryFile = None,
     image: Annotated[
@@ -148,6 +149,7 @@ def ask(
         make_generator,
         open_session,
         read_context,
+        read_scope,
         scope_of,
     )
 
@@ -186,7 +188,7 @@ def ask(
         )
     check_question(question)
     known, said = read_context(context), read_history(history)
-    scope = scope_of(find_domain(using.domain), {"customer": customer})
+    asker = scope_of(find_domain(using.domain), read_scope(scope, customer))
     model = ModelSettings(using.adapter, using.device, using.dtype, examples, aids=aids)
     session = open_session(
         using.domain,
@@ -196,11 +198,11 @@ def ask(
         source,
         using.feedback,
         model,
-        scope,
+        asker,
     )
     try:
         graph = session.graph(make_generator(using.generator, session.encoder, session.domain))
-        result = Dialogue(graph, scope, said).ask(question, known)
+        result = Dialogue(graph, asker, said).ask(question, known)
     finally:
         session.close()
     if save is not None:

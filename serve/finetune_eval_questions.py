@@ -238,4 +238,4 @@ def _open(domain: Domain) -> OpenDomain:
 
 
 def _scope(domain: Domain) -> dict[str, str]:
-    return {field: known[0] for field, known in domain.scopes.items()}
+    return {field: known[0] for field, known in domain.scopes.items() if known}

@@ -13,9 +13,22 @@ DefaultedDomainName = Annotated[
     typer.Option(
         "--domain",
         "-d",
-        help="What the question is about; shopping, unless a setting says otherwise.",
+        help="What the question is about; shopping, unless a setting says otherwise. FILE.py:NAME "
+        "for one of your own.",
         metavar="NAME",
     ),
+]
+Scope = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Who asks, by the domain's scope fields; may be given several times. The domain's "
+        "first values by default.",
+        metavar="FIELD=VALUE",
+    ),
+]
+Customer = Annotated[
+    str | None,
+    typer.Option(help="Short for --scope customer=ID: the shop's.", metavar="ID"),
 ]
 ConfigFile = Annotated[
     Path | None,

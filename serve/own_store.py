@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,30 +57,17 @@ def store_of_code(place: str) -> Iterator[CaseStore]:
     Raises:
         InputError: The file cannot be run, or has no store of that name.
     """
+    from casewright.domains.python_file import object_of
     from casewright.stores import CaseStore
 
-    file, _, name = place.rpartition(":")
-    path = Path(file)
-    if not file or not name.isidentifier() or not path.is_file():
-        raise InputError(
-            f"--store {place}: there is no such file. Write FILE.py:NAME, where NAME is a "
-            "CaseStore, or a function that returns one."
-        )
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"--store {place}: {path.name} is no Python file. Write FILE.py:NAME.")
-    module = importlib.util.module_from_spec(spec)
+    wanted = "a CaseStore, or a function that returns one"
+    found = object_of(place, "--store", wanted)
     try:
-        spec.loader.exec_module(module)
-        found = getattr(module, name, None)
         made = found() if callable(found) else found
     except Exception as error:
         raise InputError(f"--store {place} failed: {told(error)}.") from error
     if not isinstance(made, CaseStore):
-        raise InputError(
-            f"--store {place}: {name} is {type(made).__name__}. Name a CaseStore, or a function "
-            "that returns one."
-        )
+        raise InputError(f"--store {place}: its name is a {type(made).__name__}. Name {wanted}.")
     try:
         yield made
     finally:

@@ -112,7 +112,9 @@ class Settings(BaseSettings):
     cache_folder: Path | None = Field(
         None, description="a folder for what can be made again; in the home by default"
     )
-    domain: str = Field("shopping", description="a name that casewright domains lists")
+    domain: str = Field(
+        "shopping", description="a name that casewright domains lists, or FILE.py:NAME of your own"
+    )
     planner: str | None = Field(
         None, description="a planner's name as for ask --planner; the domain's own by default"
     )
@@ -166,8 +168,10 @@ class Settings(BaseSettings):
     @classmethod
     def _known_domain(cls, name: str) -> str:
         from casewright.domains import find_domain
+        from casewright.domains.python_file import is_place
 
-        return find_domain(name).name
+        # A file of the user's is run where its domain is opened, not where settings are read.
+        return name if is_place(name) else find_domain(name).name
 
     @field_validator("planner")
     @classmethod

@@ -300,7 +300,7 @@ def scope_of(
     """Return who asks: what was given, else the domain's first values.
 
     Args:
-        known: Scope field to its values.
+        known: Scope field to its values; one without any takes any, and has to be given.
         given: What the request names.
         whole: Whether every field has to be given.
 
@@ -311,14 +311,15 @@ def scope_of(
         if field not in known:
             fields = ", ".join(sorted(known)) or "none"
             raise InputError(f"There is no scope field {field!r:.80}. There are: {fields}.")
-        if value not in known[field]:
+        if known[field] and value not in known[field]:
             raise InputError(f"There is no {field} {value!r:.80}.")
-    if whole and (missing := sorted(known.keys() - given.keys())):
+    needed = {field for field, values in known.items() if whole or not values}
+    if missing := sorted(needed - given.keys()):
         raise InputError(
             f"The scope does not say who asks: send it with {', '.join(missing)}. It is not kept "
             "from one request to the next."
         )
-    return {field: given.get(field, values[0]) for field, values in known.items()}
+    return {field: given[field] if field in given else known[field][0] for field in known}
 
 
 def _given(body: AskBody) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def start(asked: Asked) -> None:
         raise
     try:
         parts = Parts(
-            domain=using.domain,
+            domain=session.domain.name,
             toolbox=session.opened.toolbox,
             planner=session.planner,
             generator=make_generator(using.generator, session.encoder, session.domain),
@@ -84,7 +84,7 @@ def start(asked: Asked) -> None:
             description=session.domain.description,
             questions=session.domain.questions,
         )
-        with _answers(settings, session.encoder, using.domain, using.encoder) as answers:
+        with _answers(settings, session.encoder, session.domain.name, using.encoder) as answers:
             app = create_app(parts, options_of(settings, tokens), answers)
             run(
                 app,

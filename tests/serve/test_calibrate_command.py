@@ -225,7 +225,7 @@ def rows(file: Path) -> dict[str, int]:
         (["--cases", "towns.jsonl", "--scores", "."], "cannot be read or written"),
         (["--cases", "towns.jsonl", "--questions", "towns.jsonl"], "right: Field required"),
         (["--store", "nowhere.py:x"], "there is no such file"),
-        (["--store", "mine.py:nothing"], "is NoneType"),
+        (["--store", "mine.py:nothing"], "mine.py has no nothing"),
         (["--store", "bad.py:x"], "ZeroDivisionError"),
         (["--domain", "nowhere"], "nowhere"),
     ],
