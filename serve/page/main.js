@@ -23,6 +23,7 @@ function look(run) {
   drawnSteps = "";
   byId("asked").textContent = run.question;
   show(byId("run"), true);
+  show(byId("examples"), false);
   tell("");
   draw();
 }
