@@ -24,6 +24,7 @@ function look(run) {
   byId("asked").textContent = run.question;
   show(byId("run"), true);
   show(byId("examples"), false);
+  byId("waiting").replaceChildren();
   tell("");
   draw();
 }
