@@ -22,6 +22,11 @@ $(VENV)/.base: pyproject.toml constraints.txt
 $(VENV)/.test: pyproject.toml constraints.txt
 	@$(SET_UP)
 	@$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
+	@touch $@ $(VENV)/.base $(VENV)/.docs
+
+$(VENV)/.docs: pyproject.toml constraints.txt
+	@$(SET_UP)
+	@$(PIP) install --quiet -c constraints.txt -e '.[docs]' 1>&2
 	@touch $@ $(VENV)/.base
 
 demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first
@@ -77,9 +82,13 @@ bench: $(VENV)/.test ## Print the figures that docs/benchmarks quotes, but for t
 	$(BIN)/casewright bench legal
 	$(BIN)/casewright bench legal --answers
 
+docs: $(VENV)/.docs ## Build the documentation as a site in site/, and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir site
+	$(BIN)/python docs/_site/check.py site
+
 package: $(VENV)/.test ## Build the wheel and the source distribution into dist/
 	$(PIP) install --quiet build 1>&2
 	$(BIN)/python -m build
 
 clean: ## Remove what was built and installed here
-	rm -rf $(VENV) .casewright build dist src/*.egg-info
+	rm -rf $(VENV) .casewright build dist site src/*.egg-info

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from casewright.planner import Reader
@@ -36,7 +39,9 @@ SHARING = {
     "bench/test_latency": "shop",
     "bench/test_bench_reaper": "shop",
     "bench/test_training": "shop",
+    "docs/test_notebooks": "shop",
     "docs/test_readme": "shop",
+    "docs/test_snippets": "shop",
     "bench/test_bench_planner": "reader",
     "finetune/test_reader_training": "reader",
     "planner/test_case_planner_reader": "reader",
@@ -58,6 +63,8 @@ SLOW = {
     "bench/test_latency": ("",),
     "bench/test_training": ("",),
     "bench/test_truthfulqa": ("second_run",),
+    "docs/test_notebooks": ("kept_with[planner",),
+    "docs/test_site": ("is_built_without",),
     "domains/backgammon/test_boards": ("test_training_writes",),
     "domains/test_shopping_plans": ("one_step_in_twenty", "as_running_them_step_by_step"),
     "finetune/test_reader_training": ("far_better_than_an_untrained_one",),
@@ -90,6 +97,26 @@ SLOW = {
     ),
 }
 
+#: Of a hundred examples that hypothesis draws in ``make test-all``, those that the default run
+#: draws; ``tests/support/examples`` counts by it where a test says how many.
+settings.register_profile("default run", max_examples=40)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are gathered, nor ever again among what was imported.
+
+    Over a million objects live as long as the run: to look through them again and again took a
+    quarter of the time that it takes to gather the tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow ones."""
@@ -106,6 +133,8 @@ def pytest_configure(config: pytest.Config) -> None:
     For several processes the shop's embeddings and its reader are prepared too, of which each would
     make its own.
     """
+    if config.option.markexpr == "not slow":
+        settings.load_profile("default run")
     if hasattr(config, "workerinput"):
         return
     from casewright.stores import default_encoder

@@ -14,10 +14,16 @@ from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Caller, caller_of
 
 
-def runs_of(request: Request) -> Runs:
+# FastAPI calls a dependency that is no coroutine in a thread: more than reading a field is worth.
+async def runs_of(request: Request) -> Runs:
     """Return the service's runs."""
     found: Runs = request.app.state.runs
     return found
+
+
+async def caller(request: Request) -> Caller:
+    """Return whose request it is."""
+    return caller_of(request)
 
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
@@ -29,5 +35,5 @@ def reply(value: Mapping[str, Any], status: int = 200) -> Response:
 # The token is looked at before any route (see ``tokens.Authenticated``): this tells OpenAPI.
 BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
 TheRuns = Annotated[Runs, Depends(runs_of)]
-TheCaller = Annotated[Caller, Depends(caller_of)]
+TheCaller = Annotated[Caller, Depends(caller)]
 ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its client gave it.")]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
 from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
+from casewright.stores.encoders.onnx_session import inference_session
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
@@ -78,14 +79,9 @@ class MiniLMEncoder:
     def _load(self) -> tuple[InferenceSession, Tokenizer]:
         with self._lock:
             if self._session is None or self._tokenizer is None:
-                import onnxruntime
                 from tokenizers import Tokenizer
 
-                options = onnxruntime.SessionOptions()
-                options.log_severity_level = 3
-                self._session = onnxruntime.InferenceSession(
-                    str(_exported()), options, providers=["CPUExecutionProvider"]
-                )
+                self._session = inference_session(_exported())
                 self._tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
                 self._tokenizer.no_padding()
                 self._tokenizer.enable_truncation(MAX_TOKENS)

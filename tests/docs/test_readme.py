@@ -1,4 +1,4 @@
-"""README's code runs as it is printed, and its commands exist."""
+"""README is short, its code runs as it is printed, and its links and commands lead somewhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ SNIPPETS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 #: What the one about tools of one's own answers, from the tool that it declares.
 OWN_TOOLS, ANSWER = "def find_machine", "61 °C"
+#: The rest is on the pages of docs.
+LINES = 170
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
@@ -39,11 +41,28 @@ def test_own_tools_are_shown_in_a_snippet() -> None:
     assert any(OWN_TOOLS in snippet for snippet in SNIPPETS)
 
 
+def test_it_stays_short() -> None:
+    assert len(README.splitlines()) <= LINES
+
+
 def test_every_link_into_the_repository_leads_somewhere() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     for page in pages:
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_picture_that_it_shows_is_there() -> None:
+    shown = re.findall(r"""(?:src|srcset)="(?!http)([^"]+)\"""", README)
+    assert shown
+    for picture in shown:
+        assert (ROOT / picture).is_file(), picture
+
+
+def test_every_page_of_the_guides_is_linked() -> None:
+    linked = set(re.findall(r"\]\((docs/[^)#]+)", README))
+    guides = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    assert guides - linked <= {"docs/index.md", "docs/comparison.md"}
 
 
 def test_every_make_target_that_readme_names_exists() -> None:

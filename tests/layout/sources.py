@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -49,12 +50,26 @@ class Import:
         return parts[1] if named else ""
 
 
-def imports_of(file: Path) -> Iterator[Import]:
-    yield from _walk(file, ast.parse(file.read_text(encoding="utf-8"), str(file)), at_once=True)
+@dataclass(frozen=True)
+class Source:
+    """What the tests ask of one file, which is parsed once for all of them."""
+
+    docstring: str
+    imports: tuple[Import, ...]
+
+
+@cache
+def source(file: Path) -> Source:
+    tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
+    return Source(ast.get_docstring(tree) or "", tuple(_walk(file, tree, at_once=True)))
+
+
+def imports_of(file: Path) -> tuple[Import, ...]:
+    return source(file).imports
 
 
 def _walk(file: Path, node: ast.AST, *, at_once: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
+    for child in _statements(node):
         if isinstance(child, ast.Import):
             for name in child.names:
                 yield Import(file, child.lineno, name.name, False, at_once)
@@ -66,12 +81,18 @@ def _walk(file: Path, node: ast.AST, *, at_once: bool) -> Iterator[Import]:
                 for name in child.names:
                     whole = f"{base}.{name.name}"
                     yield Import(file, child.lineno, whole, relative, at_once)
-        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or (
+        elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) or (
             isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
         ):
             yield from _walk(file, child, at_once=False)
         else:
             yield from _walk(file, child, at_once=at_once)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands inside a node and may hold statements: no expression does."""
+    for part in ("body", "handlers", "cases", "orelse", "finalbody"):
+        yield from getattr(node, part, ())
 
 
 def lines_of(file: Path) -> int:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import ast
 import inspect
 from importlib import import_module
 
 import pytest
 
-from tests.layout.sources import PACKAGE_FILES, ROOM_FILES, ROOMS, ROOT
+from tests.layout.sources import PACKAGE_FILES, ROOM_FILES, ROOMS, ROOT, source
 
 #: Rooms whose names other code imports; the others are reached by the command line.
 EXPORTING = [r for r in ROOMS if hasattr(import_module(f"casewright.{r}"), "__all__")]
@@ -59,6 +58,5 @@ def test_public_methods_of_exported_classes_are_documented(room: str) -> None:
 
 def test_every_module_says_what_it_is() -> None:
     files = [*ROOM_FILES, *PACKAGE_FILES]
-    parsed = {f: ast.parse(f.read_text(encoding="utf-8")) for f in files}
-    bare = [str(f.relative_to(ROOT)) for f, tree in parsed.items() if not ast.get_docstring(tree)]
+    bare = [str(file.relative_to(ROOT)) for file in files if not source(file).docstring]
     assert bare == []

@@ -1,0 +1,134 @@
+"""Commands that docs/benchmarks names exist, and every measurement has a section."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from casewright.serve.cli import app
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted((DOCS / "benchmarks").glob("*.md"))
+FENCES = re.compile(r"```console\n(.*?)```", flags=re.DOTALL)
+SPANS = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+PLOTS = re.compile(r"!\[[^]]+\]\(\.\./plots/([a-z0-9_]+\.png)\)")
+#: Typer brings a click of its own, so commands are told by what they have.
+ROOT: Any = typer.main.get_command(app)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading of the second or third level, and what stands below it."""
+
+    page: str
+    heading: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.heading}"
+
+    @property
+    def commands(self) -> list[str]:
+        """What the section says to type, in fences, in its heading and in its text."""
+        fenced = "".join(FENCES.findall(self.text)).replace("\\\n", " ")
+        lines = [line[2:] for line in fenced.splitlines() if line.startswith("$ casewright ")]
+        prose = " ".join(FENCES.sub("", self.heading + "\n" + self.text).split())
+        return [*lines, *(span for span in SPANS.findall(prose) if span.startswith("casewright "))]
+
+
+def _sections() -> Iterator[Section]:
+    for page in PAGES:
+        parts = re.split(r"(?m)^#{1,3} (.+)\n", page.read_text(encoding="utf-8"))
+        for heading, text in zip(parts[1::2], parts[2::2], strict=True):
+            yield Section(page.name, heading, text)
+
+
+SECTIONS = list(_sections())
+
+
+def _command(typed: str) -> tuple[Any, list[str]]:
+    """Return the command that a line calls, and the options that it gives it."""
+    words = shlex.split(typed, comments=True)[1:]
+    command = ROOT
+    while hasattr(command, "commands") and words[:1] != ["--help"]:
+        name = words.pop(0) if words else ""
+        assert name in command.commands, f"{typed}: no such command"
+        command = command.commands[name]
+    return command, [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+
+
+def _options(command: Any) -> set[str]:
+    named = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    return named | {"--help", "-h"}
+
+
+def _benches() -> set[str]:
+    return set(ROOT.commands["bench"].commands)
+
+
+def test_every_command_that_is_named_exists_and_has_the_options() -> None:
+    named = [(section, command) for section in SECTIONS for command in section.commands]
+    assert len(named) > len(_benches())
+    for section, typed in named:
+        command, options = _command(typed)
+        assert set(options) <= _options(command), f"{section}: {typed}"
+
+
+def test_command_that_does_not_exist_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="no such command"):
+        _command("casewright bench nothing")
+    command, options = _command("casewright bench stores --nothing 3")
+    assert not set(options) <= _options(command)
+
+
+def test_every_option_that_is_named_alone_is_one_of_a_command_beside_it() -> None:
+    for page in PAGES:
+        own = [section for section in SECTIONS if section.page == page.name]
+        known = {o for s in own for typed in s.commands for o in _options(_command(typed)[0])}
+        for section in own:
+            prose = FENCES.sub("", section.text)
+            alone = [span for span in SPANS.findall(prose) if span.startswith("--")]
+            for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", " ".join(alone)):
+                assert option in known, f"{section}: {option}"
+
+
+def test_every_measurement_has_one_section_and_none_is_made_up() -> None:
+    headings = re.compile(r"(?m)^## `casewright bench ([a-z0-9-]+)`$")
+    described = [
+        name for page in PAGES for name in headings.findall(page.read_text(encoding="utf-8"))
+    ]
+    assert sorted(described) == sorted(_benches())
+
+
+def test_every_table_stands_in_a_section_that_names_its_command() -> None:
+    with_tables = [s for s in SECTIONS if re.search(r"(?m)^\|(?:\s*-+\s*\|)+$", s.text)]
+    assert len(with_tables) > 20
+    for section in with_tables:
+        assert section.commands, section
+
+
+def test_index_lists_every_measurement_and_links_to_its_section() -> None:
+    index = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
+    row = re.compile(r"\| `casewright bench ([a-z0-9-]+)` \|.*\(([a-z0-9-]+\.md)#([a-z0-9-]+)\)")
+    rows = row.findall(index)
+    assert sorted(name for name, _, _ in rows) == sorted(_benches())
+    for name, page, anchor in rows:
+        assert anchor == f"casewright-bench-{name}"
+        text = (DOCS / "benchmarks" / page).read_text(encoding="utf-8")
+        assert f"## `casewright bench {name}`\n" in text
+
+
+def test_every_plot_is_shown_once_beside_the_command_that_draws_it() -> None:
+    shown = [(name, section) for section in SECTIONS for name in PLOTS.findall(section.text)]
+    assert sorted(name for name, _ in shown) == sorted(
+        path.name for path in (DOCS / "plots").glob("*.png")
+    )
+    for name, section in shown:
+        assert any(f"--plot {name}" in command for command in section.commands), section

@@ -1,0 +1,83 @@
+"""The picture of the graph shows the nodes and edges of the graphs that are compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from casewright.bench.dags import FixedPlanner
+from casewright.graph import build_graph
+from casewright.graph.feedback import build_feedback
+from casewright.planner import parse_plan
+from casewright.stores import CaseSchema, CaseStore, text_facet
+from casewright.stores.feedback import OfflineJudge
+from casewright.tools import Toolbox
+from tests.support.encoders import HashingEncoder
+
+FILE = Path(__file__).parents[2] / "docs" / "pictures" / "graph.svg"
+PICTURE = ElementTree.fromstring(FILE.read_text(encoding="utf-8"))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[dict[str, Any]]:
+    """Both graphs as LangGraph draws them, by the names that the picture has for them."""
+    schema = CaseSchema("pictured", (text_facet("text", HashingEncoder()),))
+    with CaseStore(schema, ":memory:") as store:
+        asking = build_graph(Toolbox([]), FixedPlanner(parse_plan("s1 = no_evidence()")))
+        looping = build_feedback(store, OfflineJudge())
+        yield {"casewright": asking.get_graph(), "feedback": looping.get_graph()}
+
+
+def part(name: str) -> ElementTree.Element:
+    """Return the part of the picture that is about one graph."""
+    (found,) = PICTURE.findall(f".//{SVG}g[@data-graph='{name}']")
+    return found
+
+
+def marked(name: str, attribute: str) -> list[str]:
+    return sorted(one.attrib[attribute] for one in part(name).iter() if attribute in one.attrib)
+
+
+@pytest.mark.parametrize("name", ["casewright", "feedback"])
+def test_every_node_of_a_compiled_graph_is_drawn_once_and_no_other(
+    compiled: dict[str, Any], name: str
+) -> None:
+    assert marked(name, "data-node") == sorted(compiled[name].nodes)
+
+
+@pytest.mark.parametrize("name", ["casewright", "feedback"])
+def test_every_edge_of_a_compiled_graph_is_drawn_once_and_no_other(
+    compiled: dict[str, Any], name: str
+) -> None:
+    edges = sorted(f"{edge.source} {edge.target}" for edge in compiled[name].edges)
+    assert marked(name, "data-edge") == edges
+
+
+@pytest.mark.parametrize("name", ["casewright", "feedback"])
+def test_a_node_is_called_what_it_is_named(name: str) -> None:
+    for node in part(name).iter():
+        told = node.attrib.get("data-node", "__")
+        if not told.startswith("__"):
+            assert told in [text.text for text in node.iter(f"{SVG}text")]
+
+
+def test_the_picture_is_told_to_who_cannot_see_it_and_fits_light_and_dark() -> None:
+    text = FILE.read_text(encoding="utf-8")
+    assert FILE.stat().st_size < 15_000
+    for name in ("title", "desc"):
+        (found,) = PICTURE.findall(f"{SVG}{name}")
+        assert (found.text or "").strip()
+        assert found.attrib["id"] in PICTURE.attrib["aria-labelledby"].split()
+    assert "prefers-color-scheme: dark" in text
+    assert "viewBox" in PICTURE.attrib
+    assert not PICTURE.findall(f".//{SVG}image")
+    # Of a colour that one of the two lacks, nothing would be seen in the other.
+    schemes = re.findall(r"svg \{([^}]*)\}", text)
+    light, dark = (set(re.findall(r"(--\w+):", scheme)) for scheme in schemes)
+    assert light == dark == set(re.findall(r"var\((--\w+)\)", text))

@@ -1,0 +1,133 @@
+"""The documentation builds as a site of its own: whole, without warnings and other hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.snippets import ROOT
+
+DOCS = ROOT / "docs"
+CHECK = DOCS / "_site" / "check.py"
+needs_mkdocs = pytest.mark.skipif(
+    any(find_spec(name) is None for name in ("mkdocs", "material", "mkdocstrings", "linkcheck")),
+    reason="the extra docs is not installed",
+)
+
+
+def _recipe() -> list[str]:
+    """Return the commands of ``make docs``."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"(?m)^docs:.*\n((?:\t.*\n)+)", makefile)
+    return [line.strip() for line in recipe.splitlines()]
+
+
+def _run(command: str, site: Path) -> subprocess.CompletedProcess[str]:
+    words = [str(site) if word == "site" else word for word in shlex.split(command)]
+    variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_0-9]+=", word))
+    words = [sys.executable if word.endswith("/python") else word for word in words]
+    return subprocess.run(
+        words[len(variables) :],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=280,
+        check=False,
+    )
+
+
+@needs_mkdocs
+def test_site_is_built_without_a_warning_and_its_links_lead_somewhere(tmp_path: Path) -> None:
+    build, check = _recipe()
+    done = _run(build, tmp_path / "site")
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert [line for line in said.splitlines() if not line.startswith("INFO ")] == []
+    checked = _run(check, tmp_path / "site")
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+    _has_what_is_exported(tmp_path / "site")
+
+
+def _has_what_is_exported(site: Path) -> None:
+    from importlib import import_module
+
+    for room in ("stores", "tools", "planner", "graph", "domains"):
+        page = (site / "reference" / f"{room}.html").read_text(encoding="utf-8")
+        exported = import_module(f"casewright.{room}").__all__
+        assert exported
+        assert [name for name in exported if f'id="casewright.{room}.{name}"' not in page] == []
+    commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert 'id="casewright-finetune-reader"' in commands
+    assert "--no-aids" in commands
+    settings = (site / "reference" / "settings.html").read_text(encoding="utf-8")
+    assert "CASEWRIGHT_SHUTDOWN_SECONDS" in settings
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ('<a href="b.html">', "no such file"),
+        ('<a href="a.html#nothing">', "no such anchor"),
+        ('<a href="../../a.html">', "no such file"),
+        ('<script src="https://example.org/a.js"></script>', "fetches"),
+        ('<link rel="stylesheet" href="//example.org/a.css">', "fetches"),
+        ('<img src="a.png" srcset="https://example.org/a.png 2x">', "fetches"),
+        ("<style>p {background: url(https://example.org/a.png)}</style>", "fetches"),
+        ('<script>import("https://example.org/a.mjs")</script>', "fetches"),
+        ('<pre class="mermaid">a</pre>', "fetches"),
+    ],
+)
+def test_what_is_wrong_with_a_page_is_found(page: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(page, encoding="utf-8")
+    done = _run(f"bin/python {CHECK} site", tmp_path)
+    assert done.returncode == 1
+    assert fault in done.stderr
+
+
+def test_plain_links_to_other_hosts_and_to_anchors_that_are_there_are_no_faults(
+    tmp_path: Path,
+) -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("site_check", CHECK)
+    assert spec is not None
+    assert spec.loader is not None
+    check: Any = module_from_spec(spec)
+    sys.modules[spec.name] = check
+    try:
+        spec.loader.exec_module(check)
+        text = '<a href="https://example.org/">x</a><a href="#b" id="b">y</a><p id="c">'
+        (tmp_path / "index.html").write_text(text + '<a href="index.html#c">', encoding="utf-8")
+        assert list(check.faults(tmp_path)) == []
+    finally:
+        del sys.modules[spec.name]
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    named = set(re.findall(r"[\w/-]+\.(?:md|ipynb)\b", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    kept = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    pages = {file.relative_to(DOCS).as_posix() for file in kept if "_site" not in file.parts}
+    assert pages == named
+
+
+def test_every_plot_is_shown_in_a_section_that_names_its_command() -> None:
+    sections = [
+        section
+        for page in DOCS.rglob("*.md")
+        for section in re.split(r"(?m)^(?=#{1,3} )", page.read_text(encoding="utf-8"))
+    ]
+    plots = sorted((DOCS / "plots").iterdir())
+    assert plots
+    for plot in plots:
+        showing = [one for one in sections if re.search(rf"!\[[^]]*\]\([^)]*{plot.name}\)", one)]
+        assert showing, f"{plot.name} is on no page"
+        assert all("casewright " in one for one in showing), f"{plot.name}: no command beside it"
