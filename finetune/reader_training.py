@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 #: Batches whose questions are sorted by length together, so that little is padding.
 BUCKET = 16
+#: Passes over queries in their thousands.
+EPOCHS = 6
+#: Of training, at least: with 200 queries six epochs are 78 steps, 60 of them warming up.
+STEPS = 200
 #: Target of what is not to be learned; torch's own choice.
 IGNORED = -100
 OUT = -1e4
@@ -36,7 +40,7 @@ class ReaderSettings:
     """How a reader is trained.
 
     Attributes:
-        epochs: Passes over the queries.
+        epochs: Passes over the queries; ``None`` for ``passes``.
         batch: Queries a step.
         rank: Rank of the LoRA matrices.
         lora_rate: Learning rate of the LoRA matrices.
@@ -50,7 +54,7 @@ class ReaderSettings:
         seed: Of weights, order and dropout.
     """
 
-    epochs: int = 6
+    epochs: int | None = None
     batch: int = 16
     rank: int = 32
     lora_rate: float = 1e-3
@@ -62,6 +66,12 @@ class ReaderSettings:
     distracted: float = 0.15
     warm_up: int = 60
     seed: int = 0
+
+    def passes(self, queries: int) -> int:
+        """Return the number of epochs: six, or more where so few steps would hardly warm up."""
+        if self.epochs is not None:
+            return self.epochs
+        return max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
 
 
 def train_reader(
@@ -118,6 +128,7 @@ def train_reader(
     _fit(network, taught, chosen, progress)
     told = {
         **asdict(chosen),
+        "epochs": chosen.passes(len(taught)),
         "queries": len(taught),
         "forms": len(forms),
         "seconds": round(time.time() - started),
@@ -142,7 +153,8 @@ def _fit(
         ],
         weight_decay=0.01,
     )
-    total = chosen.epochs * (-(-len(taught) // chosen.batch))
+    epochs = chosen.passes(len(taught))
+    total = epochs * (-(-len(taught) // chosen.batch))
 
     def rate(step: int) -> float:
         return min(1.0, (step + 1) / chosen.warm_up) * max(0.0, 1 - step / max(total, 1))
@@ -151,7 +163,7 @@ def _fit(
     tools = list({e.tool: e for lesson in taught for e in lesson.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
-        for _ in range(chosen.epochs):
+        for _ in range(epochs):
             for batch in _batches(taught, chosen.batch, draw):
                 loss = _loss(network, batch, tools, chosen, draw)
                 optimizer.zero_grad()

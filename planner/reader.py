@@ -55,8 +55,8 @@ class Reader:
         InputError: The folder holds no reader.
     """
 
-    def __init__(self, folder: Path, *, graphs: Path | None = None) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str, *, graphs: Path | None = None) -> None:
+        self.folder = folder = Path(folder)
         self._graphs = graphs
         self.card: ReaderCard = read_card(folder)
         self.asks: list[Ask] = [form.read() for form in self.card.forms]

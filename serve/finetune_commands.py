@@ -63,7 +63,10 @@ def finetune_reader(
         Path | None,
         typer.Option("--input", help="Annotated queries, JSON Lines; the domain's by default."),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the queries.")] = 6,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Passes over the queries; 6, or more of few queries: 16 of 200."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of weights and order.")] = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -32,6 +32,7 @@ def commands_of(line: str) -> Iterator[Command]:
     """Yield the calls of ``casewright`` on a shell's line, with what ``printf`` pipes into them."""
     reader = shlex.shlex(line, posix=True, punctuation_chars=True)
     reader.commenters = "#"
+    reader.whitespace_split = True
     words: list[str] = []
     piped = ""
     for word in [*reader, ";"]:

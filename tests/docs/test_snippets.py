@@ -18,14 +18,14 @@ PAGES = sorted(DOCS.rglob("*.md"))
 TESTED_APART = {"embedding.md", "modality.md", "plan-language.md", "scale.md"}
 #: The commands of these take minutes to hours; what they print is told with its machine.
 MEASURED = DOCS / "benchmarks"
+TOLD = [ROOT / "README.md", *PAGES]
 RUN = [
     page
-    for page in PAGES
+    for page in TOLD
     if page.name not in TESTED_APART
     and MEASURED not in page.parents
     and any(fence.not_run is None for fence in fences(page))
 ]
-TOLD = [ROOT / "README.md", *PAGES]
 SHELLS = ("console", "sh", "bash")
 _SPAN = re.compile(r"(?<!`)`(casewright [^`]+)`(?!`)")
 
