@@ -133,7 +133,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)
-    console.print(table)
+    # A line that a terminal breaks can be read; what rich cuts off cannot.
+    least = Console(width=10_000).measure(table).minimum
+    console.print(table, width=max(least, console.width), crop=False)
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,23 @@
+"""Tables for people: in a narrow terminal nothing of them is cut off."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from casewright.serve.output import print_table
+
+
+@pytest.mark.parametrize("columns", [20, 60, 300])
+def test_every_value_and_every_letter_of_a_heading_is_there_at_any_width(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    headings = ["what is counted", *(f"planner number {name}" for name in "abcdef")]
+    print_table(headings, [["tool sequence right", *(n + 0.123 for n in range(6))]])
+    printed = capsys.readouterr().out
+    for number in range(6):
+        assert f"{number}.123" in printed
+    # Words may be folded: every letter is there.
+    assert Counter(" ".join(headings).replace(" ", "")) <= Counter(printed)
