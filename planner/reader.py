@@ -18,6 +18,7 @@ from casewright.planner.reader_input import MAX_TOKENS, ReaderInput, padded, rea
 from casewright.planner.reader_limits import MAX_SLOTS
 from casewright.planner.reader_weights import ReaderCard, read_card
 from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_session import inference_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -100,17 +101,8 @@ class Reader:
     def _load(self) -> tuple[Tokenizer, dict[str, InferenceSession]]:
         with self._lock:
             if self._parts is None:
-                import onnxruntime
-
-                options = onnxruntime.SessionOptions()
-                options.log_severity_level = 3
                 made = exported(self.folder, self._graphs)
-                sessions = {
-                    name: onnxruntime.InferenceSession(
-                        str(made / name), options, providers=["CPUExecutionProvider"]
-                    )
-                    for name in (ENCODE, ASK, POINT)
-                }
+                sessions = {name: inference_session(made / name) for name in (ENCODE, ASK, POINT)}
                 self._parts = (reader_tokenizer(), sessions)
             return self._parts
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Asks one question; says whether it was answered.
-Ask = Callable[[str], Awaitable[bool]]
+#: Asks one question; returns the milliseconds of the graph's stages, ``None`` without an answer.
+Ask = Callable[[str], Awaitable[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,14 @@ class Load:
         seconds: Of all together.
         errors: Questions without an answer.
         cpu_seconds: Of the process that answered: what other processes take does not change it.
+        stages: Of each answer, the milliseconds that its graph's stages took by themselves.
     """
 
     milliseconds: Sequence[float]
     seconds: float
     errors: int
     cpu_seconds: float = 0.0
+    stages: Sequence[float] = ()
 
     @property
     def per_second(self) -> float:
@@ -42,6 +44,13 @@ class Load:
     def percentile(self, share: float) -> float:
         """Return a percentile of the answers' milliseconds."""
         return float(np.percentile(self.milliseconds, share)) if self.milliseconds else 0.0
+
+    @property
+    def outside_milliseconds(self) -> float:
+        """Return the median of what an answer took beside its stages; 0 where they are not told."""
+        if not self.stages:
+            return 0.0
+        return float(np.median(np.subtract(self.milliseconds, self.stages)))
 
 
 async def load(
@@ -62,18 +71,21 @@ async def load(
     """
     left = iter(questions)
     times: list[float] = []
+    stages: list[float] = []
     errors = 0
 
     async def client() -> None:
         nonlocal errors
         for question in left:
             started = time.perf_counter()
-            if await ask(question):
-                times.append((time.perf_counter() - started) * 1000)
-            else:
+            inside = await ask(question)
+            if inside is None:
                 errors += 1
+            else:
+                times.append((time.perf_counter() - started) * 1000)
+                stages.append(inside)
             advance(1)
 
     computed, started = cpu(), time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
-    return Load(times, time.perf_counter() - started, errors, cpu() - computed)
+    return Load(times, time.perf_counter() - started, errors, cpu() - computed, stages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import cycle, islice
 from typing import Any
@@ -60,7 +60,9 @@ def measure_service(domain: str, each: int, requests: int, seed: int = 0) -> Rep
         notes=[
             "The clients and the bare graph run in this process, the service in one of its own, on "
             "the same machine: they share its cores. Questions are asked in the same order. cpu_ms "
-            "is the computing time of an answer, of the process that answers.",
+            "is the computing time of an answer, of the process that answers; outside_ms is the "
+            "median of what an answer takes beside the stages that its usage tells: LangGraph, and "
+            "of the service also HTTP and waiting for a place.",
         ],
         draw=lambda axes: _draw(axes, bare, over_http),
     )
@@ -75,9 +77,9 @@ async def _bare(domain: str, questions: Sequence[str]) -> dict[int, Load]:
         graph = session.graph(make_generator(EXTRACTIVE, session.encoder, session.domain))
         context = RunContext(scope=scope_of(session.domain, {}))
 
-        async def ask(question: str) -> bool:
+        async def ask(question: str) -> float | None:
             state = await graph.ainvoke({"question": question}, context=context)
-            return bool(state["answer"]["text"])
+            return _stages(state["answer"])
 
         return await _each(ask, questions, "The bare graph", time.process_time)
     finally:
@@ -127,14 +129,22 @@ async def _asking(service: Served) -> AsyncIterator[Ask]:
     limits = httpx.Limits(max_connections=max(CLIENTS), max_keepalive_connections=max(CLIENTS))
     async with httpx.AsyncClient(base_url=service.url, timeout=120, limits=limits) as client:
 
-        async def ask(question: str) -> bool:
+        async def ask(question: str) -> float | None:
             try:
                 reply = await client.post("/ask", json={"question": question})
             except httpx.TransportError:
-                return False
-            return reply.status_code == 200 and bool(reply.json()["text"])
+                return None
+            return _stages(reply.json()) if reply.status_code == 200 else None
 
         yield ask
+
+
+def _stages(answer: Mapping[str, Any]) -> float | None:
+    """Return how long planning, execution and wording took; ``None`` where nothing is answered."""
+    if not answer["text"]:
+        return None
+    usage = answer["usage"]
+    return float(usage["planning_ms"] + usage["execution_ms"] + usage["generation_ms"])
 
 
 def _row(clients: int, way: str, one: Load) -> Row:
@@ -145,6 +155,7 @@ def _row(clients: int, way: str, one: Load) -> Row:
         "p50_ms": one.percentile(50),
         "p95_ms": one.percentile(95),
         "p99_ms": one.percentile(99),
+        "outside_ms": one.outside_milliseconds,
         "cpu_ms": one.cpu_milliseconds,
         "errors": one.errors,
     }
@@ -160,6 +171,9 @@ def _figures(bare: dict[int, Load], over_http: dict[int, Load]) -> dict[str, flo
             own.per_second / other.per_second
         )
     figures["overhead_cpu_ms_1_client"] = over_http[1].cpu_milliseconds - bare[1].cpu_milliseconds
+    figures["overhead_outside_ms_1_client"] = (
+        over_http[1].outside_milliseconds - bare[1].outside_milliseconds
+    )
     figures["overhead_ms_p50_1_client"] = over_http[1].percentile(50) - bare[1].percentile(50)
     figures[f"errors_{max(CLIENTS)}_clients"] = float(over_http[max(CLIENTS)].errors)
     return figures

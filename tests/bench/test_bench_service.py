@@ -13,14 +13,14 @@ def test_so_many_ask_at_once_and_what_fails_is_counted() -> None:
     now = most = 0
     asked: list[str] = []
 
-    async def ask(question: str) -> bool:
+    async def ask(question: str) -> float | None:
         nonlocal now, most
         now += 1
         most = max(most, now)
         asked.append(question)
         await asyncio.sleep(0.01)
         now -= 1
-        return question != "bad"
+        return None if question == "bad" else 4.0
 
     done = asyncio.run(load(ask, ["a", "b", "bad", "c", "d", "e"], 3))
     assert asked == ["a", "b", "bad", "c", "d", "e"]
@@ -28,6 +28,7 @@ def test_so_many_ask_at_once_and_what_fails_is_counted() -> None:
     assert done.errors == 1
     assert len(done.milliseconds) == 5
     assert done.percentile(50) >= 10
+    assert done.outside_milliseconds >= 6
 
 
 def test_rates_and_percentiles_are_those_of_the_answers() -> None:
@@ -35,6 +36,8 @@ def test_rates_and_percentiles_are_those_of_the_answers() -> None:
     assert done.per_second == 2.0
     assert done.percentile(50) == 20.0
     assert Load([], 1.0, 3).percentile(99) == 0.0
+    assert Load([10.0, 20.0, 40.0], 1.5, 0, stages=[9.0, 17.0, 30.0]).outside_milliseconds == 3.0
+    assert Load([], 1.0, 3).outside_milliseconds == 0.0
 
 
 def test_the_whole_bench_prints_both_ways_and_memory(tmp_path: Path) -> None:
@@ -44,6 +47,8 @@ def test_the_whole_bench_prints_both_ways_and_memory(tmp_path: Path) -> None:
     assert [(row["way"], row["clients"]) for row in told["rows"]] == [
         (way, clients) for clients in (1, 8, 32) for way in ("bare graph", "service")
     ]
+    for row in told["rows"]:
+        assert 0 < row["outside_ms"] < row["p99_ms"]
     assert told["figures"]["errors_32_clients"] == 0
     assert told["figures"]["errors_in_40_requests"] == 0
     assert told["figures"]["service_memory_mb_after_40_requests"] > 50

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
 from tests.stores.helpers import note, note_schema
+from tests.support.examples import at_most
 
 PLAIN = st.recursive(
     st.none()
@@ -30,7 +31,7 @@ def id_of(case: Case, schema: str = "notes") -> str:
         return store.add([case])[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(PROBLEMS, PLAIN)
 def test_id_depends_on_what_the_case_says_not_on_its_key_order(
     problem: dict[str, Any], solution: Any

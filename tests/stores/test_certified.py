@@ -13,6 +13,7 @@ from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Selection
 from tests.stores.helpers import note_schema, number_id, vector_facet
 from tests.stores.naive import picks_of_all
+from tests.support.examples import at_most
 
 FACETS = (vector_facet("a", 3), vector_facet("b", 2, 3.0))
 VECTORS = {
@@ -50,7 +51,7 @@ def expected(store: CaseStore, k: int, share: float, query: Any = QUERY, **asked
     return picks_of_all(everything, store.schema, k, share, asked.get("weights"))
 
 
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=at_most(35), deadline=None)
 @given(CASES, st.integers(1, 5), st.integers(0, 12), WEIGHTS, SHARES, SHARES, RANGES)
 def test_selection_that_may_fetch_all_is_certified_and_that_of_algorithm_1_over_all_cases(
     cases: Any, k: int, candidates: int, weights: Any, share: float, bias: float, span: Any
@@ -65,7 +66,7 @@ def test_selection_that_may_fetch_all_is_certified_and_that_of_algorithm_1_over_
         assert told.candidates <= len(cases)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(CASES, st.integers(1, 5), st.integers(0, 12), st.integers(0, 14), WEIGHTS, SHARES)
 def test_certificate_of_a_selection_that_may_fetch_little_is_never_wrong(
     cases: Any, k: int, candidates: int, most: int, weights: Any, share: float
@@ -81,7 +82,7 @@ def test_certificate_of_a_selection_that_may_fetch_little_is_never_wrong(
             assert ids(told) == expected(store, k, share, weights=weights)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=at_most(20), deadline=None)
 @given(CASES, CASES, CASES, st.integers(1, 4), SHARES)
 def test_proof_counts_the_cases_of_tenant_and_condition_only(
     mine: Any, apart: Any, theirs: Any, k: int, share: float

@@ -15,6 +15,7 @@ from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.text_size import MOST, text_sizes
 from tests.stores.document_files import paragraph, pdf
+from tests.support.examples import at_most
 
 
 def chunks(text: str | bytes, name: str) -> list[Chunk]:
@@ -54,7 +55,7 @@ TEXT = st.lists(LINE, max_size=40).map("\n".join)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.json", "a.py", "a.go"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(text=TEXT)
 def test_every_letter_is_in_one_chunk_on_its_own_lines(name: str, text: str) -> None:
     made = chunks(text, name)
@@ -62,7 +63,7 @@ def test_every_letter_is_in_one_chunk_on_its_own_lines(name: str, text: str) -> 
     check_lines(text, made)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=at_most(50), deadline=None)
 @given(text=TEXT)
 def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
     made = chunks(text, "a.md")
@@ -74,7 +75,7 @@ def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
         assert bare([line]) in told or (heading and bare([heading[1].rstrip("# ")]) in headings)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(text=TEXT, name=st.sampled_from(["a.txt", "a.md", "a.py", "a.csv"]))
 def test_no_chunk_is_longer_than_the_encoder_reads(name: str, text: str) -> None:
     for chunk in chunks(text, name):
@@ -88,7 +89,7 @@ def test_paragraphs_are_put_together_until_there_is_enough() -> None:
     assert min(sizes) > 60
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(
     sizes=st.lists(st.integers(4, 220), min_size=2, max_size=30),
     put_in=st.integers(4, 220),
@@ -190,7 +191,7 @@ def test_page_of_html_is_told_by_its_headings() -> None:
     assert {chunk.first_line for chunk in made} == {None}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(
     st.lists(
         st.one_of(

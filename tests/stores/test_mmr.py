@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from casewright.stores.mmr import mmr
 from tests.stores.naive import algorithm_1
+from tests.support.examples import at_most
 
 Floats = NDArray[np.float64]
 SHARES = st.sampled_from([0.0, 1.0, 0.5, 0.75, 0.95]) | st.floats(0, 1)
@@ -44,7 +45,7 @@ def check(
     return rows
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=at_most(50), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-2, 2)), min_size=1),
     st.integers(0, 30),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore
 from tests.stores.helpers import note, note_schema, number_id, vector_facet
+from tests.support.examples import at_most
 
 DIMENSIONS = {"a": 3, "b": 2}
 SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1e-6, 0.5, 1.0])
@@ -34,7 +35,7 @@ def cosine(one: list[int] | None, other: list[int] | None) -> float:
     return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(CASES, CASES, PROBLEMS, WEIGHTS, SHARES, RANGES)
 def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
     first: list[Any], later: list[Any], query: Any, weights: Any, lambda_b: float, span: Any
@@ -114,7 +115,7 @@ def test_hits_are_ordered_by_the_rounded_score_that_they_show() -> None:
     assert [hit.case.solution for hit in hits] == [0, 1, 2]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @example([0.3125, 0.375], 0.99999, 1)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12), SHARES, st.integers(1, 12))
 def test_hits_come_by_falling_rounded_score_then_id(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Hit, select
 from tests.stores.helpers import number_id, vector_facet
+from tests.support.examples import at_most
 
 SCHEMA = CaseSchema("plain", (vector_facet("a", 3), vector_facet("b", 2, 3.0)))
 VECTORS = {
@@ -54,7 +55,7 @@ def algorithm_1(hits: list[Hit], k: int, weights: dict[str, float], lambda_d: fl
     return [hit.case.id for hit in picked]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(CASES, st.integers(0, 11), WEIGHTS, LAMBDAS, st.sampled_from([1.0, 0.6, 0.0]))
 def test_picks_are_those_of_the_naive_algorithm_1(
     cases: list[Any], k: int, weights: Any, lambda_d: float, lambda_b: float
@@ -103,7 +104,7 @@ def test_quality_bias_reaches_the_picks_and_never_the_redundancy() -> None:
     assert twin.redundancy == pytest.approx(1.0, abs=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(CASES, LAMBDAS)
 def test_every_pick_shows_the_numbers_that_it_was_picked_by(
     cases: list[Any], lambda_d: float

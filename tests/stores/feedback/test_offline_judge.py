@@ -25,6 +25,7 @@ from casewright.stores.feedback.features import FIRST, LATER, TEMPERATURE, featu
 from casewright.stores.feedback.judge_model import Regression
 from tests.stores.helpers import vector_facet
 from tests.support.encoders import HashingEncoder
+from tests.support.examples import at_most
 
 QUESTION = "Which river flows through the town where Ada Brown was born?"
 PASSAGES = (
@@ -166,7 +167,7 @@ def test_a_text_changes_nothing_about_the_verdicts_on_others(
                 assert after[one.id] == before[one.id]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=6, max_size=6), known=st.integers(0, 4))
 def test_no_texts_change_a_verdict_on_another(
     passages: list[Candidate], texts: list[tuple[str, str]], known: int
@@ -180,7 +181,7 @@ def test_no_texts_change_a_verdict_on_another(
     assert all(0 <= p <= 1 for p in after.values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(question=TEXTS, title=TEXTS, text=TEXTS, known=st.booleans())
 def test_any_text_is_judged(
     passages: list[Candidate], question: str, title: str, text: str, known: bool
@@ -274,7 +275,7 @@ def test_chunks_of_one_symbol_and_their_neighbours_are_known() -> None:
     assert told["other", "a.py", 2] == [0, 0, 0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=at_most(25), deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=30))
 def test_the_score_share_is_the_softmax_of_the_scores(
     passages: list[Candidate], scores: list[float]
