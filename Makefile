@@ -7,7 +7,7 @@ SET_UP = echo "Installing into $(VENV): some minutes, 2 GB …" >&2; \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo browser test test-all lint types format bench package clean
+.PHONY: help install demo browser test test-all lint types format docs bench package clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'

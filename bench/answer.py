@@ -57,7 +57,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
                 advance(1)
     opened.close()
     question = domain.questions[0]
-    cold = [_start("ask", "--domain", domain.name, question) for _ in range(STARTS)]
+    cold = [_start("ask", "--domain", domain_name, question) for _ in range(STARTS)]
     usage = [_start("--help") for _ in range(STARTS)]
     times = np.array([row["ms"] for row in rows])
     return Report(

@@ -29,7 +29,8 @@ def own_domain(
     """Return a domain that commands take as ``--domain FILE.py:NAME``.
 
     Args:
-        name: Letters, digits, ``_`` and ``-``; none of the packaged domains'.
+        name: At most 64 lower-case letters, digits, ``_`` and ``-``, a letter first; none of the
+            packaged domains'.
         toolbox: The tools; or what returns them, where opening them takes long.
         queries: Annotated queries, from whose plans the case planner plans; or their JSON Lines
             file. Without any, the tools' own examples are all that it knows.

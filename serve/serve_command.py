@@ -33,7 +33,9 @@ def serve(
     tokens: Annotated[
         Path | None,
         typer.Option(
-            "--tokens", help="A TOML file of [[tokens]], each a token and a tenant.", metavar="FILE"
+            "--tokens",
+            help="A TOML file of tokens tables, each a token and a tenant.",
+            metavar="FILE",
         ),
     ] = None,
     without_tokens: Annotated[

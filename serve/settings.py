@@ -113,7 +113,8 @@ class Settings(BaseSettings):
         None, description="a folder for what can be made again; in the home by default"
     )
     domain: str = Field(
-        "shopping", description="a name that casewright domains lists, or FILE.py:NAME of your own"
+        "shopping",
+        description="a name that casewright domains lists, or, but in a settings file, FILE.py:NAME of your own",
     )
     planner: str | None = Field(
         None, description="a planner's name as for ask --planner; the domain's own by default"

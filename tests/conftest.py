@@ -23,8 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Whose tests share what takes long, which one process makes once: the shop's embeddings and a home
 #: with its stores; a trained reader; a service; sentence-transformers, whose import takes ten
-#: seconds.
+#: seconds; TRL, which takes nearly as long.
 SHARING = {
+    "bench/test_bench_reaper": "training",
+    "finetune/test_ship": "training",
+    "finetune/test_training_": "training",
+    "serve/test_finetune_train": "training",
     "serve/test_encoder_option": "sentence-transformers",
     "stores/test_encoders": "sentence-transformers",
     "stores/test_minilm": "sentence-transformers",
@@ -37,7 +41,6 @@ SHARING = {
     "bench/test_bench_service": "shop",
     "bench/test_decoding": "shop",
     "bench/test_latency": "shop",
-    "bench/test_bench_reaper": "shop",
     "bench/test_training": "shop",
     "docs/test_notebooks": "shop",
     "docs/test_readme": "shop",
@@ -67,6 +70,8 @@ SLOW = {
     "docs/test_site": ("is_built_without",),
     "domains/backgammon/test_boards": ("test_training_writes",),
     "domains/test_shopping_plans": ("one_step_in_twenty", "as_running_them_step_by_step"),
+    "finetune/test_calibrate": tuple(f"scores_nothing_twice[{stops}]" for stops in (0, 5, 30)),
+    "finetune/test_folds": ("equal_questions_never_stand_in_two_folds_of_the_shopping_queries[2",),
     "finetune/test_reader_training": ("far_better_than_an_untrained_one",),
     "finetune/test_tevo_shopping": ("same_seed_gives",),
     "finetune/test_training_resumed": ("damaged_checkpoint", "two_processes", "[damaged"),
@@ -79,6 +84,7 @@ SLOW = {
     "planner/test_case_planner_shopping": ("reaches_for_an_identifier", "test_any_question"),
     "planner/test_model_planner_plans": ("test_2000_plans",),
     "planner/test_reader_export": ("prepared_at_once",),
+    "serve/test_ask_board": ("cut.png", "blank.png", "sixteen.png"),
     "serve/test_calibrate_command": ("killed_run", "plan_cases_of_a_domain"),
     "serve/service/test_openapi": ("[fuzzing",),
     "serve/test_default_planner": ("by_its_name_as_its_folder",),
@@ -93,12 +99,13 @@ SLOW = {
     "tools/test_mcp": (
         "slow_tool_is_abandoned_in_time_and_its_server_ends[async",
         "kept_apart_by_a_prefix",
+        "over_several_tools_runs_and_is_answered[async",
         "serves_the_next[async",
     ),
 }
 
 #: Of a hundred examples that hypothesis draws in ``make test-all``, those that the default run
-#: draws; ``tests/support/examples`` counts by it where a test says how many.
+#: draws; ``tests/support/examples`` scales by it what a test itself says.
 settings.register_profile("default run", max_examples=40)
 
 

@@ -33,6 +33,7 @@ from casewright.stores import CaseStore, default_encoder
 from casewright.tools import Toolbox
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
+from tests.support.examples import at_most
 
 #: For what does not depend on how well questions are understood.
 HASHING = HashingEncoder(64)
@@ -129,7 +130,7 @@ def test_context_that_a_plan_needs_must_be_there(
     assert "context." not in str(bare.plan)
 
 
-@bounded(max_examples=60, deadline=None)
+@bounded(max_examples=at_most(60), deadline=None)
 @given(st.text(min_size=1, max_size=60).filter(lambda text: text.strip().isprintable()))
 def test_any_question_gets_a_valid_plan(
     planner: ClassifierPlanner, toolbox: Toolbox, question: str
@@ -211,22 +212,22 @@ def test_what_was_trained_once_is_read_from_the_cache(
         return train_classifiers(known, *given)
 
     monkeypatch.setattr(classifier_cache, "train_classifiers", train)
-    few = KNOWN[:150]
+    few = KNOWN[:60]
     for _ in range(2):
         cached_classifiers(few, HASHING, QUICK)
-    assert trained == [150]
+    assert trained == [60]
     # Other queries, another encoder, other settings.
     cached_classifiers(few[1:], HASHING, QUICK)
     cached_classifiers(few, HashingEncoder(32), QUICK)
     cached_classifiers(few, HASHING, ClassifierSettings(iterations=20))
-    assert trained == [150, 149, 150, 150]
+    assert trained == [60, 59, 60, 60]
     files = list((tmp_path / "cache" / "classifiers").iterdir())
     assert len(files) == 4
     for file in files:
         file.write_bytes(b"damaged")
     cached_classifiers(few, HASHING, QUICK)
     cached_classifiers(few, HASHING, QUICK)
-    assert trained == [150, 149, 150, 150, 150]
+    assert trained == [60, 59, 60, 60, 60]
 
 
 def test_queries_that_teach_nothing_are_refused() -> None:

@@ -19,6 +19,7 @@ from casewright.finetune.demonstrations import (
 )
 from casewright.planner.language_model import LanguageModel
 from tests.finetune.scoring import answer_by_hand, by_hand
+from tests.support.examples import at_most
 from tests.support.tiny_mistral import tiny_mistral
 from tests.support.tiny_tokenizers import gpt2_like, llama3_like, sentencepiece_like
 
@@ -125,7 +126,9 @@ def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.lists(

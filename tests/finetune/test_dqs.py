@@ -16,6 +16,7 @@ from casewright.errors import InputError
 from casewright.finetune.queries import dqs
 from casewright.finetune.queries.dqs import DqsSettings, refined_pool, sample_dqs
 from casewright.finetune.queries.similarity import best_similarity, distinct
+from tests.support.examples import at_most
 
 Vectors = NDArray[np.float32]
 #: Few values: equal similarities, zero vectors and equal vectors are common.
@@ -48,7 +49,7 @@ def naive_pool(initial: Vectors, large: Vectors, m: int) -> set[int]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(given=pools(), m=st.integers(1, 6), block=st.integers(1, 5))
 def test_the_refined_pool_is_that_of_the_full_matrix_however_it_is_cut(
     given: tuple[Vectors, Vectors], m: int, block: int
@@ -155,7 +156,7 @@ def test_texts_that_differ_in_case_and_spaces_count_once() -> None:
     assert distinct(texts, known=["A table", "a chair"]) == [0, 5]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=at_most(80), deadline=None)
 @given(given=pools())
 def test_the_best_similarity_is_that_of_the_full_matrix(given: tuple[Vectors, Vectors]) -> None:
     rows, columns = given

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from casewright.errors import InputError
 from casewright.finetune.queries import facility_location as module
 from casewright.finetune.queries.facility_location import facility_location
+from tests.support.examples import at_most
 
 Vectors = NDArray[np.float64]
 VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
@@ -46,7 +47,7 @@ def naive(vectors: Vectors, size: int, chosen: Vectors) -> list[int]:
     return picks
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=at_most(120), deadline=None)
 @given(vectors=pool(1, 12), chosen=pool(0, 3), share=st.floats(0, 1), block=st.integers(1, 6))
 def test_the_picks_are_those_of_the_greedy_algorithm(
     vectors: Vectors, chosen: Vectors, share: float, block: int
@@ -58,7 +59,7 @@ def test_the_picks_are_those_of_the_greedy_algorithm(
         assert facility_location(vectors, size, chosen=chosen) == naive(vectors, size, chosen)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=at_most(80), deadline=None)
 @given(vectors=pool(3, 8))
 def test_the_value_is_within_the_guarantee_of_the_best(vectors: Vectors) -> None:
     near = similarities(vectors, vectors)

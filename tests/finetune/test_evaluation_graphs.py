@@ -14,6 +14,7 @@ from casewright.finetune.evaluation import same_graph
 from casewright.planner import ListValue, Literal, Plan, Step, StepRef, parse_plan
 from casewright.planner.plan import Value
 from tests.finetune.evaluating import annotated
+from tests.support.examples import at_most
 
 
 def same(gold: str, own: str, *, arguments: bool = False, **more: object) -> bool:
@@ -98,7 +99,7 @@ def reordered(plan: Plan, order: tuple[int, ...]) -> Plan:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=at_most(100), deadline=None)
 @given(plans(8), st.randoms())
 def test_any_order_of_the_steps_is_the_same_graph(plan: Plan, draw: Random) -> None:
     order = list(range(1, len(plan.steps) + 1))
@@ -109,7 +110,7 @@ def test_any_order_of_the_steps_is_the_same_graph(plan: Plan, draw: Random) -> N
     assert same_graph(query, other, arguments=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=at_most(100), deadline=None)
 @given(plans(), st.data())
 def test_one_other_reference_is_another_graph(plan: Plan, data: st.DataObject) -> None:
     referring = [n for n, step in enumerate(plan.steps) if any(step.references())]
@@ -122,7 +123,7 @@ def test_one_other_reference_is_another_graph(plan: Plan, data: st.DataObject) -
     assert not same_graph(annotated(0, str(plan), "a"), parse_plan("\n".join(own)), arguments=True)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(plans(4), plans(4))
 def test_it_agrees_with_trying_every_mapping(plan: Plan, other: Plan) -> None:
     orders = permutations(range(1, len(plan.steps) + 1))

@@ -30,6 +30,7 @@ from casewright.finetune.instructions.rule import Rule
 from casewright.finetune.instructions.tool_rules import ToolRule
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
+from tests.support.examples import at_most
 
 _SAMPLE = 'oak Anna 7 bread, river green don\'t P.S. one: Ulm. well! "so" é Straße a.b {x} - 1. Dr.'
 WORDS = st.sampled_from(_SAMPLE.split())
@@ -50,7 +51,7 @@ def made(prompt: str, answer: str, *labels: str) -> Instruction:
     return Instruction("x:1", "x:1", "none", prompt, answer, labels=labels)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
 def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int) -> None:
     for rule in RULES:
@@ -64,7 +65,7 @@ def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int
                 rule.apply(instruction, random.Random(seed))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=at_most(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
 def test_constraints_that_are_put_together_are_all_kept(
     instruction: Instruction, seed: int

@@ -11,6 +11,7 @@ from casewright.planner import ListValue, Plan, Step, StepRef, parse_plan, viola
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.planner.helpers import SHOP, parameter
 from tests.planner.strategies import SCALARS, SENTENCES
+from tests.support.examples import at_most
 
 ALL = RenameShares(1.0, 1.0, 1.0)
 NAMES = st.from_regex(r"[a-c]{1,2}_?[A-C]?", fullmatch=True).filter(lambda name: name != "")
@@ -46,7 +47,7 @@ def plans(draw: st.DrawFn) -> Plan:
     return Plan(tuple(steps))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(pools(), plans(), SENTENCES, st.integers(0, 99))
 def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
     drawn: dict[str, ToolPool], plan: Plan, question: str, seed: int

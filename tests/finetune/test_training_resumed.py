@@ -37,25 +37,23 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResul
     return train(MODEL, LORA, SETTINGS, data, tmp_path_factory.mktemp("whole") / "out")
 
 
-@pytest.fixture(scope="module")
-def others(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of what other processes have trained: see ``training_worker``."""
-    output = tmp_path_factory.mktemp("others")
+def elsewhere(which: str, data: Path, output: Path) -> Path:
+    """Return the folder of what other processes have trained: see ``training_worker``."""
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.finetune.training_worker", str(data), str(output)],
+        [sys.executable, "-m", "tests.finetune.training_worker", str(data), str(output), which],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    return output
+    return output / which
 
 
 @pytest.fixture(scope="module")
-def killed(others: Path) -> Path:
+def killed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a training whose process was killed in its fifth step of eight."""
-    return others / KILLED
+    return elsewhere(KILLED, data, tmp_path_factory.mktemp("others"))
 
 
 def log_of(output: Path) -> list[dict[str, Any]]:
@@ -161,10 +159,10 @@ def test_a_finished_training_is_not_trained_again(whole: TrainingResult, data: P
 
 
 def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
-    others: Path, data: Path, tmp_path: Path
+    data: Path, tmp_path: Path
 ) -> None:
     one = train(MODEL, NO_DROPOUT, training(batch_per_device=4), data, tmp_path / "one")
-    two = others / SHARED
+    two = elsewhere(SHARED, data, tmp_path)
     card = json.loads((two / "casewright.json").read_text(encoding="utf-8"))
     assert (card["metrics"]["processes"], card["metrics"]["rows_per_step"]) == (2, 4)
     from safetensors.numpy import load_file

@@ -1,7 +1,8 @@
 """Trainings in processes of their own: one that is killed, and two processes that share one.
 
-Arguments: the folder with the data, and a folder to write to. Importing the libraries takes most of
-the time, so one process does it, and then forks. The two have the environment that ``accelerate
+Arguments: the folder with the data, a folder to write to, and which of both, ``killed`` or
+``shared``. Importing the libraries takes most of the time, so one process does it, and then forks.
+The two have the environment that ``accelerate
 launch`` gives its processes.
 """
 
@@ -60,13 +61,8 @@ def forked(work: Callable[..., None], *args: Any) -> int:
     os._exit(0)
 
 
-def main(data: Path, output: Path) -> None:
-    """Start all, kill one in its fifth step, and wait for the others."""
-    from trl.trainer.sft_trainer import SFTTrainer  # noqa: F401
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    both = [forked(share, data, output / SHARED, rank, port) for rank in (0, 1)]
+def kill(data: Path, output: Path) -> None:
+    """Start a training and kill it in its fifth step."""
     doomed, log = forked(hang, data, output / KILLED), output / KILLED / LOG
     while not (log.is_file() and f'"step": {HANGS_AFTER},' in log.read_text(encoding="utf-8")):
         if os.waitpid(doomed, os.WNOHANG)[0]:
@@ -74,8 +70,21 @@ def main(data: Path, output: Path) -> None:
         time.sleep(0.02)
     os.kill(doomed, signal.SIGKILL)
     assert os.waitstatus_to_exitcode(os.waitpid(doomed, 0)[1]) == -signal.SIGKILL
+
+
+def share_one(data: Path, output: Path) -> None:
+    """Let two processes share a training, and wait for both."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    both = [forked(share, data, output / SHARED, rank, port) for rank in (0, 1)]
     sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) for number in both))
 
 
+def main(data: str, output: str, which: str) -> None:
+    from trl.trainer.sft_trainer import SFTTrainer  # noqa: F401
+
+    {KILLED: kill, SHARED: share_one}[which](Path(data), Path(output))
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main(*sys.argv[1:])

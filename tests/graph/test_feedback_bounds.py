@@ -34,6 +34,7 @@ from tests.graph.feedback_helpers import (
     note_store,
     total,
 )
+from tests.support.examples import at_most
 
 Script = Callable[[JudgeRequest], Any]
 NAN = float("nan")
@@ -101,7 +102,7 @@ SCRIPTS = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(
     mode=st.sampled_from(["sync", "async"]),
     kind=st.sampled_from([Scripted, Awaited]),

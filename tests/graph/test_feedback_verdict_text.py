@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from casewright.graph.feedback.verdict_text import LONGEST, read_verdicts
+from tests.support.examples import at_most
 
 BOTH = {0: True, 1: False}
 #: Pieces that answers are made of, right and wrong.
@@ -96,7 +97,7 @@ def test_what_is_meant_is_read_and_nothing_else(text: str, read: dict[int, bool]
     assert read_verdicts(text, 2) == read
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=at_most(80), deadline=None)
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)), st.integers(0, 4))
 @example("٣: true", 4)
 @example('{"00": true}', 1)
@@ -106,7 +107,7 @@ def test_any_text_is_read_as_verdicts_on_the_closed_list(text: str, count: int) 
     assert all(type(verdict) is bool for verdict in read.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(
     st.dictionaries(st.integers(0, 60), st.booleans()),
     st.sampled_from([None, 2]),

@@ -19,6 +19,7 @@ from casewright.graph import Answer
 from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, ToolSpec
 from tests.graph.helpers import Awaiting, Blocking, graph_of, step_of, tool
+from tests.support.examples import at_most
 
 STEP_SECONDS = 0.4
 BEHAVIOURS = ("done",) * 6 + ("empty", "raises", "refuses", "undeclared", "flaky", "hangs")
@@ -149,7 +150,7 @@ def run_one(mode: Blocking | Awaiting, plan: Sequence[Doing]) -> Answer:
     return answer
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(doings())
 def test_every_step_of_any_plan_ends_in_the_one_right_way_sync_and_async(
     plan: list[Doing],

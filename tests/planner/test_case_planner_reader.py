@@ -25,6 +25,7 @@ from casewright.planner import (
 from casewright.planner.reader_export import ASK, ENCODE, POINT
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import SHOP, case_planner, parameter
+from tests.support.examples import at_most
 from tests.support.readers import Taught, bare, own_tool, toy_queries
 
 #: Training takes long where other work is going on.
@@ -126,7 +127,7 @@ def test_a_new_question_gets_the_asks_of_similar_ones_with_its_own_words(
 def test_any_question_gets_a_valid_plan_with_any_tools_and_context(planner: CasePlanner) -> None:
     fallbacks = []
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=at_most(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(QUESTIONS, CONTEXTS, st.lists(st.sampled_from([*SHOP.names]), max_size=3, unique=True))
     @example("what is it", PAGE, ["own", "find", "desk", "fact"])
     def run(question: str, context: dict[str, Any], removed: list[str]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from casewright.domains import OpenDomain, find_domain
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, QueryRecord
+from tests.support.examples import at_most
 from tests.support.readers import UnexportedReader
 
 QUERIES = find_domain("shopping").queries()
@@ -60,7 +61,9 @@ def test_any_question_gets_a_valid_plan(shopping: OpenDomain) -> None:
     planner = CasePlanner(shopping.plan_cases)
     fallbacks = []
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(
+        max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     @given(QUESTIONS, CONTEXTS, st.lists(st.sampled_from(TOOLS), max_size=5))
     def run(question: str, context: dict[str, Any], removed: list[str]) -> None:
         toolbox = shopping.toolbox.without(*removed)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from casewright.planner import PlanRequest, parse_plan
 from tests.planner.grammar_strategies import REQUESTS, valid_plans
 from tests.planner.grammar_walk import admits, admits_step, drawn, grammar
+from tests.support.examples import at_most
 
 SETTINGS = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.data_too_large]
@@ -47,7 +48,7 @@ def test_a_valid_plan_within_the_bounds_can_be_written() -> None:
     assert called[True] >= 50
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(REQUESTS, st.integers(0, 2**32), st.data())
 def test_a_step_is_what_a_plan_has_after_the_steps_before_it(
     request: PlanRequest, seed: int, data: st.DataObject

@@ -16,6 +16,7 @@ from casewright.tools import ToolSpec
 from tests.planner.grammar_strategies import HOSTILE, QUESTIONS, usable
 from tests.planner.grammar_walk import admits, drawn, follows, grammar, request_for, starts
 from tests.planner.helpers import parameter
+from tests.support.examples import at_most
 
 WORDS = ToolSpec("words", "", (parameter("x", "span", kind="string"),))
 QUESTION = 'Do you  sell Wool-Blend socks (size 42), or the "Barber\'s\\Pride" trimmer?'
@@ -127,7 +128,7 @@ def test_the_time_of_a_long_question_is_bounded() -> None:
     assert time.thread_time() - started < 0.2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(QUESTIONS | st.text(HOSTILE, min_size=1, max_size=12).filter(usable), st.integers(0, 99))
 @example("\u0301a b\u0301", 0)
 @example("a.\u0300b\u0300 c", 1)

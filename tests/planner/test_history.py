@@ -19,6 +19,7 @@ from casewright.planner.known_plans import KnownPlans
 from casewright.planner.plan_cases import similar_plans
 from casewright.planner.request import Turn
 from casewright.stores import default_encoder
+from tests.support.examples import at_most
 from tests.support.readers import UnexportedReader
 
 SHOP = find_domain("shopping")
@@ -122,7 +123,9 @@ histories = st.lists(st.one_of(turns, likely), max_size=5)
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(question=st.sampled_from(STAND_ALONE), history=histories)
 def test_no_history_changes_the_plan_of_a_question_that_needs_none(
@@ -133,7 +136,9 @@ def test_no_history_changes_the_plan_of_a_question_that_needs_none(
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     question=st.one_of(

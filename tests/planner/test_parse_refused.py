@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from casewright.errors import PlanError
 from casewright.planner import Plan, parse_plan
 from tests.planner.strategies import TOKEN_TEXTS, mutated
+from tests.support.examples import at_most
 
 
 def refused(text: str) -> PlanError:
@@ -115,7 +116,7 @@ def test_no_other_line_is_a_step(line: str) -> None:
     assert refused(line).step == "s1"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=at_most(300), deadline=None)
 @given(st.text(st.characters()) | TOKEN_TEXTS | mutated() | TOKEN_TEXTS.map("s1 = a(x=".__add__))
 def test_any_text_is_a_plan_or_a_plan_error(text: str) -> None:
     try:

@@ -15,6 +15,7 @@ from casewright.errors import InputError
 from casewright.graph import Answer
 from casewright.graph.run_file import read_run, save_run
 from tests.serve.helpers import GALAXY, Done, one_line_error, result, run
+from tests.support.examples import at_most
 
 TEXTS = some.text()
 NAMES = some.text(max_size=8)
@@ -120,7 +121,7 @@ def saved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, D
 
 
 @given(answers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 def test_saved_run_is_read_as_it_was(answer: Answer) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "run.json"

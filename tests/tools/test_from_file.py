@@ -21,6 +21,7 @@ from casewright.tools import (
     toolbox_from_file,
     toolbox_to_records,
 )
+from tests.support.examples import at_most
 from tests.support.random_requests import random_toolbox
 
 ROOM: dict[str, Any] = {
@@ -83,7 +84,7 @@ def test_no_evidence_is_there_and_can_be_run_wherever_it_comes_from(tmp_path: Pa
     assert tool.run({}, CallContext()) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_a_toolbox_written_and_read_again_is_the_same_to_a_planner(
     tmp_path_factory: pytest.TempPathFactory, seed: int, first: bool, named: bool

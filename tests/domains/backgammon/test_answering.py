@@ -37,6 +37,7 @@ from casewright.domains.domain import OpenDomain
 from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
 from casewright.tools import Toolbox
+from tests.support.examples import at_most
 
 NETWORK = shipped_network()
 #: A decision with many legal plays.
@@ -251,7 +252,7 @@ def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseS
     assert told["candidates"][0]["move"] == found.decision.best.play
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=at_most(25))
 @given(
     st.integers(0, len(shipped_decisions()) - 1), st.tuples(st.integers(1, 6), st.integers(1, 6))
 )

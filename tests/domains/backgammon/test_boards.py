@@ -208,10 +208,10 @@ def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
 def test_pictures_of_other_things_are_refused(kinds: Any) -> None:
     rng = np.random.default_rng(17)
     whys = []
-    for _ in range(60):
+    for _ in range(30):
         reading = shipped_reader().look(draw_non_board(kinds, rng))
         whys.append(shipped_reader().refusal(reading))
-    assert sum(map(bool, whys)) >= 59
+    assert all(whys)
 
 
 def counts_with(changes: dict[int, int]) -> list[int]:

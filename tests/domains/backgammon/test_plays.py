@@ -28,6 +28,7 @@ from casewright.domains.backgammon.position import (
     side_of,
 )
 from casewright.errors import InputError
+from tests.support.examples import at_most
 
 DICE = st.tuples(st.integers(1, 6), st.integers(1, 6))
 ROLLS = [(large, small) for large in range(1, 7) for small in range(1, large + 1)]
@@ -68,7 +69,7 @@ def test_the_start_has_gnu_backgammons_id_and_167_pips() -> None:
 
 
 @given(POSITIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 def test_an_id_names_the_position_it_was_made_of(position: Position) -> None:
     assert position_of_id(position.id) == position
     assert position.flipped.flipped == position
@@ -102,7 +103,7 @@ def test_the_opening_roll_6_5_has_its_seven_plays() -> None:
 
 
 @given(POSITIONS, DICE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 def test_every_legal_play_is_read_back_from_its_notation(position: Position, dice: Dice) -> None:
     for play in legal_plays(position, dice):
         assert written_play(position, play.text)[0] == play.after
@@ -112,7 +113,7 @@ def test_every_legal_play_is_read_back_from_its_notation(position: Position, dic
 
 
 @given(POSITIONS, DICE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 def test_legal_plays_are_those_of_a_search_without_shortcuts(
     position: Position, dice: Dice
 ) -> None:
@@ -256,7 +257,7 @@ def test_each_phase_is_told_from_the_others(position: Position, name: str) -> No
 
 
 @given(POSITIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=at_most(25), deadline=None)
 def test_hitting_rolls_are_those_with_a_legal_play_that_hits(position: Position) -> None:
     hits = [
         2 - (large == small)
