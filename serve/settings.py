@@ -114,7 +114,8 @@ class Settings(BaseSettings):
     )
     domain: str = Field(
         "shopping",
-        description="a name that casewright domains lists, or, but in a settings file, FILE.py:NAME of your own",
+        description="a name that casewright domains lists, or, but in a settings file, "
+        "FILE.py:NAME of your own",
     )
     planner: str | None = Field(
         None, description="a planner's name as for ask --planner; the domain's own by default"
