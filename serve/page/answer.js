@@ -4,12 +4,19 @@ import { byId, duration, element, show } from "./dom.js";
 
 function drawAnswer(run) {
   const place = byId("answer");
-  place.dataset.state = run.state;
-  place.replaceChildren(...(run.answer ? linked(run.answer) : [run.text]));
+  if (run.answer) place.replaceChildren(...linked(run.answer));
+  else grow(place, run.text);
   const missing = run.answer ? run.answer.missing : [];
   byId("missing").replaceChildren(...missing.map((text) => element("li", {}, text)));
   show(byId("missing"), missing.length > 0);
   byId("worded").textContent = run.answer ? worded(run.answer) : "";
+}
+
+/** Append what is new of a text: an answer comes in thousands of pieces. */
+function grow(place, text) {
+  const there = place.childNodes.length === 1 && place.firstChild.nodeType === Node.TEXT_NODE ? place.firstChild : null;
+  if (there && text.startsWith(there.data)) there.appendData(text.slice(there.length));
+  else place.replaceChildren(text);
 }
 
 /** The text, with a link for every citation that was checked. */
@@ -18,7 +25,8 @@ function linked(answer) {
   const seen = new Set();
   return answer.text.split(/(\[E\d+\])/).map((part) => {
     const id = part.slice(1, -1);
-    if (!/^\[E\d+\]$/.test(part) || !checked.has(id)) return part;
+    // Isolated, a part that turns the direction of writing turns no other.
+    if (!/^\[E\d+\]$/.test(part) || !checked.has(id)) return element("bdi", {}, part);
     const attributes = { href: `#evidence-${id}`, class: "citation", id: seen.has(id) ? null : `cited-${id}` };
     seen.add(id);
     return element("a", attributes, part);

@@ -25,7 +25,7 @@ function counted(number, one, several = `${one}s`) {
 
 /** Milliseconds as people read them. */
 function duration(milliseconds) {
-  if (milliseconds >= 10000) return `${(milliseconds / 1000).toFixed(1)} s`;
+  if (milliseconds >= 9999.5) return `${(milliseconds / 1000).toFixed(1)} s`;
   return `${Math.round(milliseconds)} ms`;
 }
 

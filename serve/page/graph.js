@@ -1,25 +1,32 @@
 // The plan as a graph: a column for all steps that can start together, and the lines between.
+// On narrow screens the steps stand below each other.
 
 import { counted, duration, element } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIGNS = {
-  waiting: "○", running: "◔", done: "✓", empty: "∅", failed: "✗", timed_out: "⌛", skipped: "–", stopped: "■",
+  waiting: "○", running: "◔", asks: "?", done: "✓", empty: "∅", failed: "✗", timed_out: "⌛", skipped: "–",
+  stopped: "■", not_run: "■",
 };
+const WORDS = { asks: "waits for a reply", timed_out: "timed out", not_run: "not run" };
+/** Between the lines that go around steps, in pixels; and how many there are side by side. */
+const LANE = 9;
+const LANES = 8;
 
 /** Steps by the longest way from the question to them. */
-function columns(steps) {
+function columnsOf(steps) {
   const depth = new Map();
+  const made = [];
   for (const step of steps) {
     // A plan refers to earlier steps only.
-    depth.set(step.id, 1 + Math.max(0, ...step.needs.map((id) => depth.get(id) || 0)));
+    const own = Math.max(0, ...step.needs.map((id) => (depth.get(id) ?? -1) + 1));
+    depth.set(step.id, own);
+    (made[own] ||= []).push(step);
   }
-  const made = [];
-  for (const step of steps) (made[depth.get(step.id) - 1] ||= []).push(step);
   return made;
 }
 
-function edges(steps) {
+function edgesOf(steps) {
   const needed = new Set(steps.flatMap((step) => step.needs));
   const made = [];
   for (const step of steps) {
@@ -29,13 +36,12 @@ function edges(steps) {
   return made;
 }
 
-const inWords = (status) => status.replace("_", " ");
-
-/** What a step's place says of how it goes. */
+/** What is said of how a step goes. */
 function told(step) {
-  const parts = [inWords(step.status)];
-  if (step.milliseconds !== null && step.status !== "skipped") parts.push(duration(step.milliseconds));
-  if (step.status === "done") parts.push(counted(step.results, "result"));
+  const parts = [WORDS[step.status] || step.status];
+  const ran = !["skipped", "not_run"].includes(step.status);
+  if (step.milliseconds !== null && ran) parts.push(duration(step.milliseconds));
+  if (step.status === "done" && step.results !== null) parts.push(counted(step.results, "result"));
   const rounds = step.reports.filter((report) => report.event === "feedback_round").length;
   if (rounds) parts.push(counted(rounds, "round"));
   return parts.join(" · ");
@@ -44,48 +50,51 @@ function told(step) {
 /** A drawn graph: `update(run)` colours it, `close()` lets it go. */
 function drawGraph(place, steps, chosen) {
   const nodes = new Map();
-  const lines = element("div", { class: "lines", "aria-hidden": "true" });
-  const end = (id, text) => {
-    nodes.set(id, element("div", { class: "end", "data-node": id }, text));
-    return element("div", { class: "column" }, nodes.get(id));
-  };
-  const column = (members) => element("div", { class: "column" }, ...members.map((step) => {
-    const node = element("button", {
-      type: "button", class: "step", "data-node": step.id, onclick: () => chosen(step.id),
-    },
-    element("span", { class: "name" }, element("b", {}, step.id), ` ${step.tool}`),
-    element("code", {}, step.call.slice(step.tool.length + 1, -1)),
-    element("span", { class: "state" }));
-    nodes.set(step.id, node);
-    return node;
-  }));
-  const drawn = element("div", { class: "graph" }, lines,
-    end("question", "Question"), ...columns(steps).map(column), end("answer", "Answer"));
-  place.replaceChildren(drawn);
+  const columns = [[{ id: "question" }], ...columnsOf(steps), [{ id: "answer" }]];
+  const column = new Map(columns.flatMap((members, at) => members.map(({ id }) => [id, at])));
+  const row = new Map(["question", ...steps.map(({ id }) => id), "answer"].map((id, at) => [id, at]));
 
-  const paths = edges(steps).map(([from, to]) => {
+  const end = (id, text) => element("div", { class: "end", "data-node": id }, text);
+  const box = (step) => element("button", {
+    type: "button", class: "step", "data-node": step.id, onclick: () => chosen(step.id),
+  },
+  element("span", { class: "name" }, element("b", {}, step.id), " ", element("bdi", {}, step.tool),
+    step.needs.length ? element("small", {}, ` after ${step.needs.join(", ")}`) : null),
+  element("code", {}, step.call.slice(step.tool.length + 1, -1)),
+  element("span", { class: "state" }));
+  const drawn = element("div", { class: "graph" });
+  for (const members of columns) {
+    const made = members.map((one) => (one.call === undefined ? end(one.id, one.id === "answer" ? "Answer" : "Question") : box(one)));
+    made.forEach((node) => nodes.set(node.dataset.node, node));
+    drawn.append(element("div", { class: "column" }, ...made));
+  }
+  const paths = edgesOf(steps).map(([from, to]) => {
     const path = document.createElementNS(SVG, "path");
     path.dataset.edge = `${from} ${to}`;
     return { from, to, path };
   });
   const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("aria-hidden", "true");
   svg.append(...paths.map(({ path }) => path));
-  lines.append(svg);
+  drawn.prepend(svg);
+  place.replaceChildren(drawn);
 
-  function place_lines() {
-    const box = drawn.getBoundingClientRect();
-    svg.setAttribute("width", drawn.scrollWidth);
-    svg.setAttribute("height", drawn.scrollHeight);
+  function draw_lines() {
+    const frame = drawn.getBoundingClientRect();
     const upright = getComputedStyle(drawn).flexDirection === "column";
+    const order = upright ? row : column;
+    const around = paths.filter(({ from, to }) => order.get(to) - order.get(from) > 1);
+    // Room for the lines that go around what stands between.
+    const room = around.length ? LANE * (Math.min(around.length, LANES) + 1) : 0;
+    drawn.style.setProperty("--room", `${room}px`);
     for (const { from, to, path } of paths) {
-      const a = nodes.get(from).getBoundingClientRect();
-      const b = nodes.get(to).getBoundingClientRect();
-      path.setAttribute("d", upright
-        ? curve(a.left - box.left + a.width / 2, a.bottom - box.top, b.left - box.left + b.width / 2, b.top - box.top, true)
-        : curve(a.right - box.left, a.top - box.top + a.height / 2, b.left - box.left, b.top - box.top + b.height / 2, false));
+      const a = shape(nodes.get(from), frame, upright);
+      const b = shape(nodes.get(to), frame, upright);
+      const lane = around.findIndex((one) => one.path === path);
+      path.setAttribute("d", line(a, b, lane < 0 ? null : room - LANE * (1 + (lane % LANES)), upright));
     }
   }
-  const watched = new ResizeObserver(place_lines);
+  const watched = new ResizeObserver(draw_lines);
   watched.observe(drawn);
   for (const node of nodes.values()) watched.observe(node);
 
@@ -94,26 +103,52 @@ function drawGraph(place, steps, chosen) {
       for (const step of run.steps) {
         const node = nodes.get(step.id);
         node.dataset.status = step.status;
-        const state = `${SIGNS[step.status]} ${told(step)}`;
         const shown = node.querySelector(".state");
+        const state = `${SIGNS[step.status] || ""} ${told(step)}`;
         if (shown.textContent !== state) shown.textContent = state;
       }
       nodes.get("question").dataset.status = "done";
-      nodes.get("answer").dataset.status = { answered: "done", wording: "running" }[run.state] || "waiting";
-      const status = (id) => nodes.get(id).dataset.status;
-      for (const { from, to, path } of paths) {
-        // Lit where something passed, broken off where it did not.
-        const passed = status(from) === "done" && (to === "answer" ? status(to) !== "waiting" : status(to) !== "skipped" && status(to) !== "waiting");
-        path.dataset.passed = passed;
-      }
+      nodes.get("answer").dataset.status = answerState(run);
+      for (const { from, to, path } of paths) path.dataset.passed = passed(nodes, from, to);
     },
     close: () => watched.disconnect(),
   };
 }
 
-function curve(x1, y1, x2, y2, upright) {
-  const [x, y] = upright ? [0, (y2 - y1) / 2] : [(x2 - x1) / 2, 0];
-  return `M${x1} ${y1}C${x1 + x} ${y1 + y} ${x2 - x} ${y2 - y} ${x2} ${y2}`;
+function answerState(run) {
+  if (run.state === "wording") return "running";
+  if (run.state !== "answered") return "waiting";
+  return run.answer.citations.length ? "done" : "empty";
+}
+
+/** Whether anything went along a line. */
+function passed(nodes, from, to) {
+  const state = (id) => nodes.get(id).dataset.status;
+  return state(from) === "done" && !["waiting", "skipped", "not_run"].includes(state(to));
+}
+
+/** Where lines leave and reach a box: along the graph, and across it. */
+function shape(node, frame, upright) {
+  const { left, right, top, bottom, width, height } = node.getBoundingClientRect();
+  return upright
+    ? { start: top - frame.top, end: bottom - frame.top, middle: left - frame.left + width / 2, edge: left - frame.left }
+    : { start: left - frame.left, end: right - frame.left, middle: top - frame.top + height / 2, edge: top - frame.top };
+}
+
+/** A curve from a box to the next; with a lane, around what stands between them. */
+function line(a, b, lane, upright) {
+  const at = (along, across) => (upright ? `${across} ${along}` : `${along} ${across}`);
+  if (lane === null) {
+    const half = (a.end + b.start) / 2;
+    return `M${at(a.end, a.middle)}C${at(half, a.middle)} ${at(half, b.middle)} ${at(b.start, b.middle)}`;
+  }
+  if (upright) {
+    // Out at the left edge of one, in at the left edge of the other.
+    const [from, to] = [(a.start + a.end) / 2, (b.start + b.end) / 2];
+    return `M${at(from, a.edge)}C${at(from, lane)} ${at(from, lane)} ${at(from + 14, lane)}L${at(to - 14, lane)}C${at(to, lane)} ${at(to, lane)} ${at(to, b.edge)}`;
+  }
+  const [out, back] = [a.end + 18, b.start - 18];
+  return `M${at(a.end, a.middle)}C${at(out, a.middle)} ${at(a.end, lane)} ${at(out, lane)}L${at(back, lane)}C${at(b.start, lane)} ${at(back, b.middle)} ${at(b.start, b.middle)}`;
 }
 
 /** When each step ran: one bar a step, from its start to its end. */
@@ -128,4 +163,4 @@ function drawTimeline(place, run) {
   }));
 }
 
-export { drawGraph, drawTimeline, inWords, told };
+export { drawGraph, drawTimeline, told };

@@ -4,20 +4,40 @@
 const SAVED = [
   "text", "citations", "evidence", "missing", "plan", "planner", "generator", "steps", "usage", "run_id",
 ];
+/** How a step is while its run is under way; the other states are the service's own. */
+const UNDER_WAY = { waiting: "not_run", running: "stopped", asks: "stopped" };
 
-function newRun(question, thread = null) {
+function newRun(question, asked = null) {
   return {
-    question, thread, began: performance.now(),
+    question, asked, thread: asked?.thread_id ?? null, token: "",
     state: "planning", // then running, wording; at the end answered, waiting, stopped or failed
+    began: performance.now(), took: 0,
     steps: [], planner: null, text: "", answer: null, questions: [], error: "",
   };
 }
 
-/** A run that is over, of what the service read from a file. */
-function savedRun(question, { answer, plan_steps: steps }, thread = null) {
-  const run = newRun(question, thread);
+/** A run that is over, of what the service read from a file or has of a thread. */
+function savedRun(question, answer, steps, thread = null) {
+  const run = { ...newRun(question), thread };
   planned(run, steps, answer.planner);
   ended(run, answer);
+  return run;
+}
+
+/** A thread's run that has no answer yet: it waits for a reply, or was interrupted. */
+function openRun(thread) {
+  const run = { ...newRun(thread.question), thread: thread.thread_id, questions: thread.questions };
+  planned(run, thread.plan_steps, null);
+  run.state = thread.status;
+  for (const { id, status, milliseconds } of thread.steps) {
+    const step = run.steps.find((one) => one.id === id);
+    if (step) Object.assign(step, { status, milliseconds });
+  }
+  const done = new Set(run.steps.filter((step) => step.status === "done").map((step) => step.id));
+  for (const step of run.steps) {
+    const begun = step.status === "waiting" && step.needs.every((id) => done.has(id));
+    if (begun) step.status = thread.status === "waiting" ? "asks" : "stopped";
+  }
   return run;
 }
 
@@ -25,7 +45,7 @@ function planned(run, steps, planner) {
   run.state = "running";
   run.planner = planner;
   run.steps = steps.map((step) => ({
-    ...step, status: "waiting", milliseconds: null, results: 0, error: "", reports: [], outcome: null,
+    ...step, status: "waiting", milliseconds: null, results: null, error: "", reports: [], outcome: null,
   }));
 }
 
@@ -48,27 +68,37 @@ function happened(run, { name, data }) {
   if (name === "plan") planned(run, data.steps, data.planner);
   else if (name === "step" && step) {
     Object.assign(step, data, { status: data.status === "started" ? "running" : data.status });
-  }
-  else if (name === "report" && step) step.reports = [...step.reports, data.report];
+  } else if (name === "report" && step) step.reports = [...step.reports, data.report];
   else if (name === "token") {
     run.state = "wording";
     run.text += data.text;
-  } else if (name === "waiting") Object.assign(run, { state: "waiting", questions: data.questions });
+  } else if (name === "waiting") waits(run, data.questions);
   else if (name === "done") ended(run, data);
   else if (name === "error") failed(run, data.detail);
 }
 
-function failed(run, detail, state = "failed") {
-  run.state = state;
-  run.error = detail;
-  // What was under way will not be told of any more.
-  for (const step of run.steps) if (step.status === "running") step.status = "stopped";
+function waits(run, questions) {
+  Object.assign(run, { state: "waiting", questions });
+  for (const step of run.steps) if (step.status === "running") step.status = "asks";
+}
+
+/** It goes on, after a reply. */
+function resumed(run) {
+  Object.assign(run, { state: "running", began: performance.now(), error: "" });
+  for (const step of run.steps) if (["asks", "stopped"].includes(step.status)) step.status = "running";
+}
+
+/** It ended without an answer: what was under way will not be told of any more. */
+function failed(run, error, state = "failed") {
+  Object.assign(run, { state, error });
+  for (const step of run.steps) step.status = UNDER_WAY[step.status] ?? step.status;
 }
 
 /** The text of a file that `casewright show`, and this page, open. */
 function fileOf(run) {
   const answer = Object.fromEntries(SAVED.map((name) => [name, run.answer[name]]));
-  return JSON.stringify({ format: 1, kind: "casewright run", answer }, null, 1) + "\n";
+  const file = { format: 1, kind: "casewright run", question: run.question, answer };
+  return JSON.stringify(file, null, 1) + "\n";
 }
 
-export { failed, fileOf, happened, newRun, savedRun };
+export { failed, fileOf, happened, newRun, openRun, resumed, savedRun, waits };

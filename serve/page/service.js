@@ -1,11 +1,21 @@
 // Requests to the service, its errors, and its server-sent events.
 
-/** What the service refused, in its own words (a problem document, RFC 9457). */
+/** A stream is never silent for longer: the service sends a comment every 15 seconds. */
+const SILENCE_MS = 45000;
+
+/** What the service, or this page, refuses: the message is for people. */
 class Refused extends Error {
   constructor(status, detail) {
     super(detail);
     this.status = status;
   }
+}
+
+/** JSON, in which integers that a number of JavaScript would change stay as they are. */
+function exact(text) {
+  return JSON.parse(text, (key, value, context) =>
+    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context && JSON.rawJSON
+      ? JSON.rawJSON(context.source) : value);
 }
 
 async function refusal(reply) {
@@ -20,6 +30,7 @@ async function refusal(reply) {
 
 async function send(path, token, options) {
   const headers = { ...options.headers };
+  if (token && !/^[\x21-\x7e]+$/.test(token)) throw new Refused(401, "A token has letters, digits and signs of ASCII only.");
   if (token) headers.Authorization = `Bearer ${token}`;
   let reply;
   try {
@@ -33,27 +44,26 @@ async function send(path, token, options) {
 }
 
 async function getJson(path, token) {
-  return (await send(path, token, {})).json();
+  return exact(await (await send(path, token, {})).text());
 }
 
 /** Post a value, or a text that is JSON already. */
 async function postJson(path, token, value, signal) {
   const body = typeof value === "string" ? value : JSON.stringify(value);
   const headers = { "Content-Type": "application/json" };
-  return (await send(path, token, { method: "POST", headers, body, signal })).json();
+  return exact(await (await send(path, token, { method: "POST", headers, body, signal })).text());
 }
 
 /** Yield the events of a stream as {name, data}. */
 async function* streamed(path, token, value, signal) {
   const headers = { "Content-Type": "application/json" };
-  const body = JSON.stringify(value);
-  const reply = await send(path, token, { method: "POST", headers, body, signal });
+  const reply = await send(path, token, { method: "POST", headers, body: JSON.stringify(value), signal });
   const reader = reply.body.getReader();
   const decoder = new TextDecoder();
   let text = "";
   try {
     for (;;) {
-      const { done, value: bytes } = await reader.read();
+      const { done, value: bytes } = await heard(reader);
       text += done ? decoder.decode() : decoder.decode(bytes, { stream: true });
       const blocks = text.split("\n\n");
       text = blocks.pop();
@@ -63,9 +73,25 @@ async function* streamed(path, token, value, signal) {
       }
       if (done) return;
     }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** The next piece of a stream; refused where it breaks off, or nothing comes for too long. */
+async function heard(reader) {
+  let timer;
+  const silent = new Promise((_, refuse) => {
+    const error = new Refused(0, `The service has said nothing for ${SILENCE_MS / 1000} seconds.`);
+    timer = setTimeout(() => refuse(error), SILENCE_MS);
+  });
+  try {
+    return await Promise.race([reader.read(), silent]);
   } catch (error) {
     if (error.name === "AbortError" || error instanceof Refused) throw error;
     throw new Refused(0, "The connection to the service broke off.");
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -77,7 +103,7 @@ function parsed(block) {
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("data: ")) data += line.slice(6);
   }
-  return name ? { name, data: JSON.parse(data) } : null;
+  return name ? { name, data: exact(data) } : null;
 }
 
 export { Refused, getJson, postJson, streamed };

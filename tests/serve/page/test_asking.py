@@ -53,7 +53,7 @@ def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
     ask(tab, "plan: s1 = slow(b=1.5); s2 = quick(a=s1.value)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     expect(node(tab, "s2")).to_have_attribute("data-status", "waiting")
-    expect(tab.page.get_by_role("status")).to_have_text("Looking up: s1…")
+    expect(tab.page.locator("#status")).to_have_text("Looking up: s1…")
     ended(tab, "answered")
     for step in ("s1", "s2"):
         expect(node(tab, step)).to_have_attribute("data-status", "done")

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.serve.page.helpers import ask, ended, section
 from tests.serve.service.helpers import ACME, Served, served
 from tests.serve.service.server_process import HOSTILE
 from tests.support.browser import Tab, opened
+
+
+def answer_link(tab: Tab) -> Locator:
+    return tab.page.locator("#answer a").first
 
 
 def test_hostile_text_in_evidence_source_and_question_is_shown_as_text(tab: Tab) -> None:
@@ -21,6 +25,10 @@ def test_hostile_text_in_evidence_source_and_question_is_shown_as_text(tab: Tab)
     expect(page.locator("#asked")).to_contain_text('<img src=x onerror="alert(9)">')
     assert page.locator("#run :is(img, script, style, iframe, b[onclick])").count() == 0
     expect(page.locator("body")).to_be_visible()
+    # Text that turns the direction of writing turns that of no citation.
+    link = answer_link(tab)
+    assert link.evaluate("node => getComputedStyle(node).unicodeBidi") == "isolate"
+    assert link.evaluate("node => node.previousSibling.nodeName") == "BDI"
     # A citation that the evidence forges is no link: only checked ones are.
     answer = page.locator("#answer")
     expect(answer).to_contain_text("E7")
@@ -28,7 +36,8 @@ def test_hostile_text_in_evidence_source_and_question_is_shown_as_text(tab: Tab)
 
 
 def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
-    ask(tab, "plan: s1 = hostile(a=question)")
+    question = "<script>alert(5)</script> plan: s1 = hostile(a=question)"
+    ask(tab, question)
     with tab.page.expect_download() as saved:
         tab.page.get_by_role("button", name="Save this run").click()
     text = saved.value.path().read_text(encoding="utf-8")
@@ -36,12 +45,12 @@ def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
     tab.page.set_input_files(
         "#file",
         {
-            "name": "<script>alert(5)</script>.json",
+            "name": "<script>alert(6)</script>.json",
             "mimeType": "application/json",
             "buffer": text.encode(),
         },
     )
-    expect(tab.page.locator("#asked")).to_have_text("<script>alert(5)</script>.json")
+    expect(tab.page.locator("#asked")).to_have_text(question)
     assert HOSTILE in section(tab, "s1").locator(".evidence .text").inner_text()
     for broken in (
         text[:-40],
@@ -60,7 +69,7 @@ def test_hostile_saved_run_is_refused_or_shown_as_text(tab: Tab) -> None:
             },
         )
         expect(tab.page.get_by_role("alert")).to_contain_text("The file is")
-        expect(tab.page.locator("#asked")).to_have_text("<script>alert(5)</script>.json")
+        expect(tab.page.locator("#asked")).to_have_text(question)
     tab.forgive("status of 422")
 
 
@@ -95,8 +104,7 @@ def test_token_is_asked_for_where_the_service_wants_one_and_stays_on_the_page(
         field.fill(ACME)
         field.press("Tab")
         expect(tab.page.locator("#about")).to_contain_text("tests:")
-        tab.page.get_by_text("Who asks, context, thread").click()
-        # Who may ask is not told.
+        # Who may ask is not told, and has to be said: the field is unfolded.
         customer = tab.page.get_by_label("customer")
         expect(customer).to_have_value("")
         customer.fill("C2")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 
+import httpx
 from playwright.sync_api import expect
 
 from casewright.graph.run_file import read_run
 from tests.serve.helpers import GALAXY, one_line_error, run
 from tests.serve.page.helpers import ask, edges, ended, node
-from tests.serve.service.helpers import Served
+from tests.serve.service.helpers import Served, until
 from tests.support.browser import Tab
 
 
@@ -21,11 +24,12 @@ def test_run_that_ask_saved_is_shown_with_plan_evidence_and_answer(
     tab.page.get_by_text("Open a run").click()
     tab.page.set_input_files("#file", file)
     ended(tab, "answered")
+    expect(tab.page.locator("#asked")).to_have_text(GALAXY)
     assert edges(tab) == {"question s1", "s1 s2", "s2 answer"}
     expect(node(tab, "s2")).to_contain_text("prod_qna")
     expect(tab.page.locator("#answer")).to_contain_text("8 GB")
-    assert tab.page.locator(".evidence").count() == len(read_run(file).evidence)
-    expect(tab.page.get_by_role("status")).to_have_text("A kept run: nothing was run again.")
+    assert tab.page.locator(".evidence").count() == len(read_run(file).answer.evidence)
+    expect(tab.page.locator("#status")).to_have_text("A kept run: nothing was run again.")
 
 
 def test_run_that_the_page_saves_is_what_casewright_show_shows(
@@ -53,7 +57,7 @@ def test_answered_thread_is_opened_by_its_name(tab: Tab, plans: Served) -> None:
     ended(tab, "answered")
     expect(tab.page.locator("#asked")).to_have_text("of yesterday")
     expect(tab.page.locator("#answer")).to_contain_text("found for")
-    name.fill("nobody's")
+    name.fill("unknown")
     name.press("Enter")
     expect(tab.page.get_by_role("alert")).not_to_be_empty()
     tab.forgive("status of 4")
@@ -61,21 +65,73 @@ def test_answered_thread_is_opened_by_its_name(tab: Tab, plans: Served) -> None:
 
 def test_thread_that_waits_is_opened_and_replied_to(tab: Tab, plans: Served) -> None:
     with plans.client(None) as client:
-        given = {"question": 'plan: s1 = asks(a="Which?")', "thread_id": "waiting"}
+        plan = 'plan: s1 = quick(a=question); s2 = asks(a="Which?")'
+        given = {"question": plan, "thread_id": "waiting"}
         assert client.post("/ask", json=given).status_code == 202
     tab.page.get_by_text("Open a run").click()
     tab.page.get_by_label("A thread of this service").fill("waiting")
     tab.page.get_by_label("A thread of this service").press("Enter")
+    expect(node(tab, "s1")).to_have_attribute("data-status", "done")
+    expect(node(tab, "s2")).to_contain_text("waits for a reply")
     tab.page.get_by_label("Reply").fill("that one")
     tab.page.get_by_label("Reply").press("Enter")
     ended(tab, "answered")
     expect(tab.page.locator("#answer")).to_contain_text("the user says that one")
+    expect(node(tab, "s2")).to_have_attribute("data-status", "done")
+    for link in tab.page.locator("#answer a").all():
+        assert tab.page.locator(str(link.get_attribute("href"))).count() == 1
+
+
+def test_interrupted_thread_is_opened_and_goes_on(tab: Tab, plans: Served) -> None:
+    with plans.client(None) as client, contextlib.suppress(httpx.ReadTimeout):
+        given = {"question": "plan: s1 = quick(a=question); s2 = slow(b=2)", "thread_id": "left"}
+        client.post("/ask", json=given, timeout=1)
+    with plans.client(None) as client:
+        until(lambda: client.get("/threads/left").json()["status"] == "interrupted", 10)
+    tab.page.get_by_text("Open a run").click()
+    tab.page.get_by_label("A thread of this service").fill("left")
+    tab.page.get_by_label("A thread of this service").press("Enter")
+    tab.page.get_by_role("button", name="Go on with it").click()
+    expect(tab.page.locator("#answer")).to_contain_text("slept", timeout=20_000)
+    ended(tab, "answered")
+    expect(node(tab, "s2")).to_have_attribute("data-status", "done")
+
+
+def test_reply_that_the_service_refuses_is_not_lost(tab: Tab, plans: Served) -> None:
+    with plans.client(None) as client:
+        given = {"question": 'plan: s1 = asks(a="Which?")', "thread_id": "gone"}
+        client.post("/ask", json=given)
+        tab.page.get_by_text("Open a run").click()
+        tab.page.get_by_label("A thread of this service").fill("gone")
+        tab.page.get_by_label("A thread of this service").press("Enter")
+        tab.page.get_by_label("Reply").fill("a long reply")
+        client.delete("/threads/gone")
+    tab.page.get_by_label("Reply").press("Enter")
+    expect(tab.page.get_by_role("alert")).to_contain_text("no such thread")
+    expect(tab.page.get_by_label("Reply")).to_have_value("a long reply")
+    tab.forgive("status of 404")
+
+
+def test_numbers_are_shown_and_saved_as_they_are(tab: Tab, tmp_path: Path, own_home: Path) -> None:
+    assert run(own_home, "ask", GALAXY, "--save", own_home / "run.json").returncode == 0
+    text = (own_home / "run.json").read_text(encoding="utf-8")
+    whole = json.loads(text)
+    whole["answer"]["steps"][0]["rows"][0]["number"] = 12345678901234567890
+    (own_home / "run.json").write_text(json.dumps(whole), encoding="utf-8")
+    tab.page.get_by_text("Open a run").click()
+    tab.page.set_input_files("#file", own_home / "run.json")
+    tab.page.get_by_text("as returned").first.click()
+    expect(tab.page.locator("#steps pre").first).to_contain_text("12345678901234567890")
+    with tab.page.expect_download() as saved:
+        tab.page.get_by_role("button", name="Save this run").click()
+    saved.value.save_as(tmp_path / "again.json")
+    assert "12345678901234567890" in (tmp_path / "again.json").read_text(encoding="utf-8")
 
 
 def test_answer_is_kept_as_a_case_where_the_service_keeps_any(tab: Tab, plans: Served) -> None:
     ask(tab, "what is kept?")
     tab.page.get_by_role("button", name="Keep this answer as a case").click()
-    expect(tab.page.get_by_role("status")).to_contain_text("As a case: added.")
+    expect(tab.page.locator("#kept")).to_contain_text("As a case: added.")
     with plans.client(None) as client:
         questions = [case["question"] for case in client.get("/cases").json()["cases"]]
     assert "what is kept?" in questions

@@ -1,0 +1,97 @@
+// Asking, stopping, and going on with a run that waits or was interrupted.
+
+import { byId, show } from "./dom.js";
+import { learn, request, scope, token } from "./form.js";
+import { failed, happened, newRun, resumed, waits } from "./run.js";
+import { Refused, postJson, streamed } from "./service.js";
+import { changed, does, draw, look, page, tell } from "./view.js";
+
+/** Say what went wrong; where a token is wanted, ask for it. */
+function trouble(error) {
+  if (error.status === 401) {
+    show(byId("token-field"), true);
+    byId("token").focus();
+  }
+  // What is no refusal is a defect of this page: the console has it too.
+  if (!(error instanceof Refused)) console.error(error);
+  tell(error.message);
+}
+
+async function ask(question) {
+  if (!question) return tell("Write a question.");
+  if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
+  tell("");
+  let run;
+  try {
+    await learn();
+    // Fields that came only now may want to be filled in.
+    if (!byId("ask").reportValidity()) return;
+    const asked = request(question);
+    run = { ...newRun(question, asked), token: token() };
+  } catch (error) {
+    return trouble(error);
+  }
+  await underWay(run, async (signal) => {
+    look(run);
+    for await (const event of streamed("ask/stream", run.token, run.asked, signal)) {
+      happened(run, event);
+      changed();
+    }
+    if (["planning", "running", "wording"].includes(run.state)) throw new Refused(0, "The stream ended before the answer.");
+  });
+}
+
+/** Go on: with a reply where a tool waits for one. */
+async function resume(run, reply) {
+  if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
+  tell("");
+  const { state } = run;
+  await underWay(run, async (signal) => {
+    resumed(run);
+    draw();
+    byId("answer").focus();
+    const body = reply === undefined ? { scope: run.asked?.scope ?? scope() } : { scope: run.asked?.scope ?? scope(), reply };
+    let answer;
+    try {
+      answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);
+    } catch (error) {
+      // Nothing is lost: the reply stands in its field, and can be sent again.
+      if (error instanceof Refused) waits(run, run.questions);
+      if (error instanceof Refused) run.state = state;
+      throw error;
+    }
+    if (answer.questions) waits(run, answer.questions);
+    else happened(run, { name: "done", data: answer });
+  });
+}
+
+/** Work on a run until it ends, is stopped, or fails. */
+async function underWay(run, work) {
+  const stop = new AbortController();
+  page.asking = { run, stop };
+  run.began = performance.now();
+  try {
+    await work(stop.signal);
+  } catch (error) {
+    const waits = ["waiting", "interrupted"].includes(run.state);
+    if (error.name === "AbortError") failed(run, "", "stopped");
+    else if (!waits) failed(run, error.message);
+    // What went wrong with a run is said where that run is.
+    if (error.name !== "AbortError" && (page.shown === run || error.status === 401)) trouble(error);
+  } finally {
+    run.took += performance.now() - run.began;
+    page.asking = null;
+    const focused = document.activeElement === byId("stop");
+    draw();
+    if (focused) byId("question").focus();
+    byId("follow").disabled = !page.runs.some((one) => one.asked && one.answer);
+  }
+}
+
+function stop() {
+  page.asking?.stop.abort();
+}
+
+does.resume = resume;
+
+export { ask, resume, stop, trouble };

@@ -1,0 +1,56 @@
+// Runs that were kept: files and threads are opened, answers saved, copied, and made cases.
+
+import { trouble } from "./asking.js";
+import { byId, element } from "./dom.js";
+import { token } from "./form.js";
+import { fileOf, openRun, savedRun } from "./run.js";
+import { Refused, getJson, postJson } from "./service.js";
+import { draw, look, page } from "./view.js";
+
+/** What the service reads of a file, at most. */
+const BYTES = 16 * 1024 * 1024;
+
+async function openFile(file) {
+  if (!file) return;
+  try {
+    if (file.size > BYTES) throw new Refused(0, `${file.name} is larger than a saved run can be.`);
+    const { question, answer, plan_steps: steps } = await postJson("runs/read", token(), await file.text());
+    look(savedRun(question || file.name, answer, steps));
+  } catch (error) {
+    trouble(error);
+  }
+}
+
+async function openThread(name) {
+  try {
+    const thread = await getJson(`threads/${encodeURIComponent(name)}`, token());
+    if (thread.status === "running") throw new Refused(0, "The thread is at work: open it again when it has ended.");
+    look(thread.answer ? savedRun(thread.question, thread.answer, thread.plan_steps, name) : openRun(thread));
+  } catch (error) {
+    trouble(error);
+  }
+}
+
+function save() {
+  const url = URL.createObjectURL(new Blob([fileOf(page.shown)], { type: "application/json" }));
+  element("a", { href: url, download: `run-${page.shown.answer.run_id.slice(0, 8) || "saved"}.json` }).click();
+  // A browser reads it after the click's handlers.
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+async function copy() {
+  await navigator.clipboard.writeText(page.shown.answer.text);
+  byId("kept").textContent = "Copied.";
+}
+
+async function approve() {
+  const run = page.shown;
+  try {
+    run.answer.retained = await postJson(`runs/${run.answer.run_id}/approve`, token(), {});
+    draw();
+  } catch (error) {
+    trouble(error);
+  }
+}
+
+export { approve, copy, openFile, openThread, save };

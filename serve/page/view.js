@@ -1,0 +1,146 @@
+// The run that is looked at, and the list of all runs of this page.
+
+import { drawAnswer, plannedBy } from "./answer.js";
+import { byId, counted, duration, element, show } from "./dom.js";
+import { drawGraph, drawTimeline } from "./graph.js";
+import { drawSteps } from "./steps.js";
+
+/** How many runs are kept: each holds all its evidence. */
+const KEPT = 50;
+const page = {
+  runs: [], // the latest first
+  shown: null, // the run that is looked at
+  asking: null, // the one under way: {run, stop}
+  about: { scopes: {}, retain: "off", questions: [] },
+};
+let graph = null;
+let due = false;
+let numbered = 0;
+/** What a run's buttons do; given by whoever can ask. */
+const does = {};
+
+function look(run) {
+  run.number ??= ++numbered;
+  page.shown = run;
+  if (!page.runs.includes(run)) page.runs = [run, ...page.runs].slice(0, KEPT);
+  graph?.close();
+  graph = null;
+  byId("waiting").replaceChildren();
+  byId("graph").replaceChildren();
+  show(byId("examples"), false);
+  show(byId("run"), true);
+  byId("asked").textContent = run.question;
+  byId("asked").title = run.question.length > 300 ? run.question : "";
+  tell(run.error);
+  draw();
+}
+
+/** A run changed: draw it with the next frame, however many changes there are until then. */
+function changed() {
+  if (due) return;
+  due = true;
+  // A page in the background has no frames.
+  const soon = document.hidden ? (draws) => setTimeout(draws, 100) : requestAnimationFrame;
+  soon(() => {
+    due = false;
+    draw();
+  });
+}
+
+function draw() {
+  drawRuns();
+  const run = page.shown;
+  if (!run) return;
+  const own = page.asking?.run === run;
+  byId("run").dataset.state = run.state;
+  text("planner", plannedBy(run.planner));
+  if (!graph && run.steps.length) graph = drawGraph(byId("graph"), run.steps, toStep);
+  graph?.update(run);
+  drawSteps(byId("steps"), run);
+  drawAnswer(run);
+  show(byId("timeline"), Boolean(run.answer));
+  if (run.answer) drawTimeline(byId("timeline"), run);
+  drawWaiting(run);
+  show(byId("save"), Boolean(run.answer));
+  show(byId("copy"), Boolean(run.answer && navigator.clipboard));
+  show(byId("approve"), mayKeep(run));
+  show(byId("again"), Boolean(run.asked) && ["failed", "stopped"].includes(run.state));
+  show(byId("resume"), run.state === "interrupted" && !page.asking);
+  const kept = run.answer?.retained;
+  text("kept", kept ? `As a case: ${kept.outcome}.${kept.reason ? ` ${kept.reason}` : ""}` : "");
+  show(byId("stop"), own);
+  byId("send").setAttribute("aria-disabled", String(Boolean(page.asking)));
+  text("status", statusOf(run));
+}
+
+/** Set a text only where it is another one: what is live is read out at every change. */
+function text(id, value) {
+  if (byId(id).textContent !== value) byId(id).textContent = value;
+}
+
+/** Answers to questions that cannot be read without what came before are not kept. */
+function mayKeep(run) {
+  const alone = run.asked && !run.asked.history && !Object.keys(run.asked.context).length;
+  return Boolean(alone && run.answer && page.about.retain !== "off" && !run.answer.retained);
+}
+
+function statusOf(run) {
+  const running = run.steps.filter((step) => step.status === "running").map((step) => step.id);
+  switch (run.state) {
+    case "planning": return "Planning…";
+    case "running": return running.length ? `Looking up: ${running.join(", ")}…` : "Looking up…";
+    case "wording": return "Wording the answer…";
+    case "waiting": return "A tool waits for a reply.";
+    case "interrupted": return "It was interrupted, and can go on.";
+    case "stopped": return "Stopped.";
+    case "failed": return "";
+    default: return run.took
+      ? `Answered in ${duration(run.took)}, with ${counted(run.answer.citations.length, "citation")}.`
+      : "A kept run: nothing was run again.";
+  }
+}
+
+function tell(error) {
+  text("error", error);
+  show(byId("error"), Boolean(error));
+}
+
+function toStep(id) {
+  const place = byId(`step-${id}`);
+  place.scrollIntoView({ block: "nearest" });
+  place.focus({ preventScroll: true });
+}
+
+/** What a tool waits to be told, with a field for the reply to the first question. */
+function drawWaiting(run) {
+  const place = byId("waiting");
+  show(place, run.state === "waiting");
+  if (run.state !== "waiting") return;
+  const key = `${run.number} ${JSON.stringify(run.questions)}`;
+  if (place.dataset.key === key && place.childElementCount) return;
+  place.dataset.key = key;
+  const reply = element("input", { required: true, autocomplete: "off" });
+  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const answers = (event) => {
+    event.preventDefault();
+    does.resume(run, reply.value);
+  };
+  place.replaceChildren(
+    ...run.questions.map((question) => element("p", {}, shown(question))),
+    element("form", { class: "row", onsubmit: answers }, element("label", {}, "Reply ", reply), element("button", { type: "submit" }, "Reply")));
+}
+
+function drawRuns() {
+  const key = page.runs.map((run) => `${run.number}${run.state}${run === page.shown}`).join();
+  const list = byId("runs");
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
+  list.replaceChildren(...page.runs.map((run) => element("li", {},
+    element("button", { type: "button", class: "link", "aria-current": run === page.shown && "true", onclick: () => look(run) }, run.question),
+    element("small", {}, ` ${run.state}`))));
+  list.querySelectorAll("button")[focused]?.focus();
+  show(byId("earlier"), page.runs.length > 0);
+}
+
+export { changed, does, draw, look, page, tell };
