@@ -52,7 +52,7 @@ function drawGraph(place, steps, chosen) {
   const nodes = new Map();
   const columns = [[{ id: "question" }], ...columnsOf(steps), [{ id: "answer" }]];
   const column = new Map(columns.flatMap((members, at) => members.map(({ id }) => [id, at])));
-  const row = new Map(["question", ...steps.map(({ id }) => id), "answer"].map((id, at) => [id, at]));
+  const row = new Map(columns.flat().map(({ id }, at) => [id, at]));
 
   const end = (id, text) => element("div", { class: "end", "data-node": id }, text);
   const box = (step) => element("button", {
@@ -62,7 +62,7 @@ function drawGraph(place, steps, chosen) {
     step.needs.length ? element("small", {}, ` after ${step.needs.join(", ")}`) : null),
   element("code", {}, step.call.slice(step.tool.length + 1, -1)),
   element("span", { class: "state" }));
-  const drawn = element("div", { class: "graph" });
+  const drawn = element("div", { class: columns.length > 5 ? "graph long-plan" : "graph" });
   for (const members of columns) {
     const made = members.map((one) => (one.call === undefined ? end(one.id, one.id === "answer" ? "Answer" : "Question") : box(one)));
     made.forEach((node) => nodes.set(node.dataset.node, node));
