@@ -1,7 +1,8 @@
 """Casewright as a tool of an agent that calls tools, here LangChain's ``create_agent``.
 
 The agent's model is a script, so that this runs offline: put any chat model in its place, such as
-``init_chat_model("openai:gpt-4o-mini")``. Needs LangChain: pip install 'casewright[chat]'
+``init_chat_model("openai:gpt-4o-mini")``. Needs LangChain; in a clone:
+pip install -c constraints.txt -e '.[chat]'
 
     python examples/as_a_tool.py
 """

@@ -18,15 +18,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def settings_table() -> str:
-    """Return every setting as a row: its variable, its key, its default, what can be given."""
+    """Return every setting as a row: its key, what can be given, its default, its variable."""
     from casewright.serve.settings import PREFIX, Settings
 
-    rows = ["| variable | key in the file | default | what can be given |", "|---|---|---|---|"]
+    # What it means stands second: a narrow screen shows the first two columns.
+    rows = ["| key in the file | what can be given | default | variable |", "|---|---|---|---|"]
     # Made without the environment and without a file: what a class says, not what this machine has.
     for name, field in Settings.model_fields.items():
         about = (field.description or "").replace("|", "\\|")
         default = _told(field.default)
-        rows.append(f"| `{PREFIX}{name.upper()}` | `{name}` | {default} | {about} |")
+        rows.append(f"| `{name}` | {about} | {default} | `{PREFIX}{name.upper()}` |")
     return "\n".join(rows)
 
 
