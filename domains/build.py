@@ -13,7 +13,7 @@ from casewright.errors import StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores import Case, CaseSchema, CaseStore
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine
-from casewright.stores.progress import note
+from casewright.stores.progress import note, told_progress
 
 #: How long to wait for another process that builds or reads the same folder.
 LOCK_SECONDS = 60.0
@@ -78,8 +78,10 @@ def open_built(
                 engine.drop(schema.name)
         stores = {part: _opened(schema, cases, name) for part, (schema, _) in parts.items()}
         if not built:
-            for part, cases_of_part in made.items():
-                stores[part].add(cases_of_part)
+            total = sum(map(len, made.values()))
+            with told_progress(f"Building the {name} stores", total, "cases") as advance:
+                for part, cases_of_part in made.items():
+                    stores[part].add(cases_of_part, progress=advance)
             mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")
         return stores
     finally:

@@ -22,6 +22,7 @@ from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.deadline import await_within, let_go, start_daemon
+from casewright.tools.plain import plain
 
 Row = Mapping[str, Any]
 #: Seconds between giving a call up and cancelling it, ample on a busy machine.
@@ -161,7 +162,7 @@ class Call:
 
         def report(said: Row) -> None:
             try:
-                kept = json.loads(json.dumps(dict(said), allow_nan=False))
+                kept = json.loads(json.dumps(plain(dict(said)), allow_nan=False))
             except (TypeError, ValueError, RecursionError) as error:
                 raise ToolError(
                     f"Tool {self.tool.name!r} reported what JSON cannot hold: {error}."

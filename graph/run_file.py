@@ -1,75 +1,74 @@
-"""A run as a file: its answer with plan, steps and evidence, to be looked at later.
+"""A run as a file: its question and its answer with plan, steps and evidence, to look at later.
 
-The file holds what ``Answer`` holds and nothing that the run was given beside it: neither context
-nor scope. What tools were called with and what they found is in the steps.
+Beside the question the file holds what ``Answer`` holds and nothing else that the run was given:
+neither context, history nor scope. What tools were called with and what they found is in the steps.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
-from functools import cache
+import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model, with_config
-from typing_extensions import TypedDict
+from typing import Any, NoReturn
 
 from casewright.errors import InputError, cleaned
 from casewright.graph.answer import Answer
-from casewright.graph.evidence import Evidence
-from casewright.graph.outcome import Outcome
+from casewright.graph.json_text import json_text
+from casewright.graph.run_check import checked_answer
 from casewright.stores.whole_file import write_whole
 
 #: Of the file. Raised whenever older readers could not read a newer file.
 FORMAT = 1
 KIND = "casewright run"
-# Half of a surrogate pair: JSON can hold it, UTF-8 cannot.
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
-class _Planning(TypedDict):
-    name: str
-    fallback: str
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """A run that was saved.
+
+    Attributes:
+        answer: What it returned.
+        question: What was asked; empty where the file does not say.
+    """
+
+    answer: Answer
+    question: str = ""
 
 
-@with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
-class _Usage(TypedDict):
-    planning_ms: float
-    execution_ms: float
-    generation_ms: float
+class _NotFiniteError(Exception):
+    pass
 
 
-def save_run(file: Path, answer: Answer) -> None:
+def save_run(file: Path, answer: Answer, question: str = "") -> None:
     """Save a run; the file is written whole or not at all.
 
     Args:
         file: It is made, or replaced.
         answer: What the run returned.
+        question: What was asked.
 
     Raises:
         InputError: The file cannot be written, or the answer holds what JSON cannot.
     """
-    whole = {"format": FORMAT, "kind": KIND, "answer": answer.to_json()}
+    asked = {"question": question} if question else {}
+    whole = {"format": FORMAT, "kind": KIND, **asked, "answer": answer.to_json()}
     try:
-        text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
+        text = json_text(whole, allow_nan=False, indent=1)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"The run cannot be saved in {file}: JSON cannot hold it ({error}). Let tools return "
             "JSON-plain values."
         ) from error
     try:
-        write_whole(file, _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n")
+        write_whole(file, text + "\n")
     except OSError as error:
         raise InputError(
             f"The run cannot be saved in {file}: {error.strerror}. Give a file that can be written."
         ) from error
 
 
-def read_run(file: Path) -> Answer:
+def read_run(file: Path) -> SavedRun:
     """Read a run that ``save_run`` saved.
 
     Raises:
@@ -87,7 +86,7 @@ def read_run(file: Path) -> Answer:
     return parse_run(text, str(file))
 
 
-def parse_run(text: str, name: str) -> Answer:
+def parse_run(text: str, name: str) -> SavedRun:
     """Read a run from the text of a file that ``save_run`` saved.
 
     Args:
@@ -98,54 +97,29 @@ def parse_run(text: str, name: str) -> Answer:
         InputError: As ``read_run`` does.
     """
     try:
-        whole = json.loads(text, parse_constant=_no_number)
+        whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except _NotFiniteError as error:
+        raise _damaged(name, str(error)) from None
     except (ValueError, RecursionError) as error:
         raise _no_run(name, error) from error
     if not isinstance(whole, dict) or whole.get("kind") != KIND:
         raise InputError(f"{name} is no saved run. Give what casewright ask --save wrote.")
-    if whole.get("format") != FORMAT:
+    form = whole.get("format")
+    # True and 1.0 are equal to 1, and no format.
+    if type(form) is not int or form != FORMAT:
         raise InputError(
-            f"{name} is a saved run of format {str(whole.get('format'))[:20]!r}; this Casewright "
+            f"{name} is a saved run of format {str(form)[:20]!r}; this Casewright "
             f"reads {FORMAT}. Open it with the Casewright that saved it, or ask again."
         )
-    return _checked(name, whole.get("answer"))
-
-
-def _checked(name: str, data: Any) -> Answer:
+    question = whole.get("question", "")
+    if not isinstance(question, str):
+        raise _damaged(name, "question: it is no text")
     try:
-        for part, kind in _parts().items():
-            kind.validate_python(data if part == "answer" else data[part])
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in (part, *first["loc"]))
-        raise _damaged(name, f"{where}: {first['msg']}") from None
-    answer = Answer.from_json(data)
-    if len(answer.plan.split("\n")) != len(answer.steps):
-        raise _damaged(name, f"its plan does not have the {len(answer.steps)} steps that were run")
-    if unknown := set(answer.citations) - {item["id"] for item in answer.evidence}:
-        raise _damaged(name, f"it cites {sorted(unknown)[0]!r}, which is no evidence")
-    return answer
-
-
-@cache
-def _parts() -> Mapping[str, TypeAdapter[Any]]:
-    """Return what checks an answer, and of its parts those that it leaves open."""
-    return {
-        "answer": TypeAdapter(_form(Answer)),
-        "evidence": TypeAdapter(Sequence[_form(Evidence)]),  # type: ignore[misc, arg-type]
-        "steps": TypeAdapter(Sequence[_form(Outcome)]),  # type: ignore[misc, arg-type]
-        "planner": TypeAdapter(_Planning),
-        "usage": TypeAdapter(_Usage),
-    }
-
-
-def _form(kind: type[Any]) -> type[BaseModel]:
-    """Return a strict model of a dataclass: what is written is checked by what is read."""
-    hints = get_type_hints(kind)
-    required = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
-    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    given: dict[str, Any] = {n: (hints[n], ... if n in required else None) for n in hints}
-    return create_model(kind.__name__, __config__=config, **given)
+        return SavedRun(checked_answer(whole.get("answer")), question)
+    except RecursionError:
+        raise _damaged(name, "it is nested too deeply") from None
+    except ValueError as error:
+        raise _damaged(name, str(error)) from None
 
 
 def _no_run(name: object, error: Exception) -> InputError:
@@ -163,3 +137,9 @@ def _damaged(name: str, what: str) -> InputError:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(number: str) -> Any:
+    if not math.isfinite(value := float(number)):
+        raise _NotFiniteError(f"the number {number[:20]} is larger than a number can be")
+    return value

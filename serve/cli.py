@@ -209,7 +209,7 @@ def ask(
         from casewright.graph import Answer
         from casewright.graph.run_file import save_run
 
-        save_run(save, Answer.from_state(result))
+        save_run(save, Answer.from_state(result), question)
     (print_json if as_json else print_answer)(result["answer"])
 
 

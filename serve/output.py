@@ -41,6 +41,16 @@ def print_json(value: Any) -> None:
     sys.stdout.write(_UNPRINTABLE.sub(lambda one: f"\\u{ord(one[0]):04x}", text) + "\n")
 
 
+def print_question(question: str) -> None:
+    """Print what was asked, for people, before its answer."""
+    from rich import markup
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print("[bold]Question[/bold]")
+    console.print(markup.escape(visible(question)) + "\n")
+
+
 def print_answer(answer: Mapping[str, Any]) -> None:
     """Print an answer for people: the plan with its steps, the text, the evidence it cites."""
     from rich import markup

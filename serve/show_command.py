@@ -15,12 +15,21 @@ def show(
     file: Annotated[Path, typer.Argument(help="What casewright ask --save wrote.", metavar="FILE")],
     as_json: AsJson = False,
 ) -> None:
-    """Show a saved run as ask printed it: plan, answer and evidence; nothing is run again."""
-    from casewright.graph.run_file import read_run
-    from casewright.serve.output import print_answer, print_json
+    """Show a saved run: the question, then plan, answer and evidence as ask printed them.
 
-    answer = read_run(file).to_json()
-    (print_json if as_json else print_answer)(answer)
+    Nothing is run again. With --json it is the answer alone, the object that ask --json printed.
+    """
+    from casewright.graph.run_file import read_run
+    from casewright.serve.output import print_answer, print_json, print_question
+
+    saved = read_run(file)
+    answer = saved.answer.to_json()
+    if as_json:
+        print_json(answer)
+        return
+    if saved.question:
+        print_question(saved.question)
+    print_answer(answer)
 
 
 def check_run_file(file: Path) -> None:

@@ -29,7 +29,7 @@ def open_documents(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDo
     """Open what was ingested into a folder; ``anew`` changes nothing: only ingesting does.
 
     Raises:
-        InputError: Nothing was ingested there.
+        InputError: Nothing is stored there.
     """
     return open_documents_at(folder, encoder)
 
@@ -38,7 +38,7 @@ def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
     """Open what was ingested into a folder, or a server by its URL.
 
     Raises:
-        InputError: Nothing was ingested there.
+        InputError: Nothing is stored there.
     """
     # Opening a folder would make it.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():
@@ -65,8 +65,8 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 def _nothing(location: Path | str) -> InputError:
     return InputError(
-        f"Nothing was ingested into {location} yet. Run: casewright ingest PATH. With --into, name "
-        "the same place here by --store."
+        f"No documents are stored in {location}. Run: casewright ingest PATH. With --into, name the "
+        "same place here by --store."
     )
 
 

@@ -8,7 +8,7 @@ import { Refused, getJson, postJson } from "./service.js";
 import { draw, look, page } from "./view.js";
 
 /** What the service reads of a file, at most. */
-const BYTES = 16 * 1024 * 1024;
+const BYTES = 8 * 1024 * 1024;
 
 async function openFile(file) {
   if (!file) return;

@@ -86,6 +86,7 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     app.add_middleware(
         Admission,
         max_body_bytes=options.max_body_bytes,
+        larger=run_routes.LARGER,
         max_concurrency=options.max_concurrency,
         request_seconds=options.request_seconds,
     )

@@ -15,10 +15,18 @@ _POLICY = (
 )
 
 
-@router.get("/docs")
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # A newer version of the package has another page.
+    "Cache-Control": "no-cache",
+}
+
+
+@router.api_route("/docs", methods=["GET", "HEAD"])
 async def docs() -> HTMLResponse:
     """Return the page."""
-    return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _POLICY})
+    return HTMLResponse(_PAGE, headers=_HEADERS)
 
 
 _PAGE = """<!doctype html>

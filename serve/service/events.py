@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
+from casewright.graph.json_text import json_text
 from casewright.serve.service.problems import problem, told
 from casewright.serve.service.runs import Event
 
@@ -24,8 +24,7 @@ KEEP_ALIVE_SECONDS = 15.0
 def encoded(event: Event) -> bytes:
     """Return an event as its lines."""
     # JSON has no line breaks: it is one line of data.
-    data = json.dumps(event.data, ensure_ascii=False)
-    return f"event: {event.name}\ndata: {data}\n\n".encode()
+    return f"event: {event.name}\ndata: {json_text(event.data)}\n\n".encode()
 
 
 async def lines(

@@ -18,12 +18,14 @@ SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", response_model=HealthBody, responses=responses(), summary="Alive")
 async def alive() -> Response:
     """Answer, as long as the process does."""
     return reply({"status": "alive"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", response_model=HealthBody, responses=responses(), summary="Ready")
 async def ready(request: Request) -> Response:
     """Say whether questions can be answered: the stores and the threads' database do answer."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.datastructures import Headers
@@ -22,12 +23,20 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0
 #: How long cancelled work is waited for.
 CANCEL_SECONDS = 5.0
+#: Of a body that is too large so much is read, and thrown away, before it is refused, and for so
+#: long: a client that still writes would see its connection reset instead of the refusal.
+UNREAD_BYTES = 16 * 1024 * 1024
+UNREAD_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
 _Place: TypeAlias = AbstractAsyncContextManager[None]
 
 
 class _TooLargeError(Exception):
-    pass
+    """A body is larger than ``most`` bytes."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.most = most
 
 
 class _GoneError(Exception):
@@ -70,6 +79,7 @@ class Admission:
     Args:
         app: What answers.
         max_body_bytes: The largest body; 413 beyond.
+        larger: Path to the largest body of its requests, where that is more.
         max_concurrency: How many POST requests are worked on at once; as many more wait, and the
             others are sent away with 503. The same holds for requests of other methods among
             themselves, but not for what anyone may read: that the service lives is told always.
@@ -77,10 +87,17 @@ class Admission:
     """
 
     def __init__(
-        self, app: ASGIApp, *, max_body_bytes: int, max_concurrency: int, request_seconds: float
+        self,
+        app: ASGIApp,
+        *,
+        max_body_bytes: int,
+        max_concurrency: int,
+        request_seconds: float,
+        larger: Mapping[str, int] | None = None,
     ) -> None:
         self._app = app
         self._bytes = max_body_bytes
+        self._larger = dict(larger or {})
         self._seconds = request_seconds
         self._posts = _Gate(max_concurrency)
         self._others = _Gate(max_concurrency)
@@ -112,8 +129,8 @@ class Admission:
             async with timeout:
                 body = await self._body(scope, receive)
                 await self._watched(scope, receive, reply, body, place)
-        except _TooLargeError:
-            detail = f"The request's body is larger than {self._bytes:,} bytes. Send less."
+        except _TooLargeError as error:
+            detail = f"The request's body is larger than {error.most:,} bytes. Send less."
             await problem_response(413, detail, {"Connection": "close"})(scope, receive, send)
         except _GoneError:
             return
@@ -127,9 +144,14 @@ class Admission:
             await problem_response(504, detail)(scope, receive, send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared) > self._bytes:
-            raise _TooLargeError
+        headers = Headers(scope=scope)
+        most = max(self._bytes, self._larger.get(scope["path"], 0))
+        declared = headers.get("content-length", "0")
+        if declared.isdecimal() and int(declared) > most:
+            # One that asks before it sends has sent nothing yet.
+            if headers.get("expect", "").lower() != "100-continue":
+                await _thrown_away(receive)
+            raise _TooLargeError(most)
         parts: list[bytes] = []
         size = 0
         while True:
@@ -138,8 +160,10 @@ class Admission:
                 raise _GoneError
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > self._bytes:
-                raise _TooLargeError
+            if size > most:
+                if message.get("more_body"):
+                    await _thrown_away(receive)
+                raise _TooLargeError(most)
             if not message.get("more_body"):
                 return b"".join(parts)
 
@@ -174,6 +198,24 @@ class Admission:
             if work.done() and not work.cancelled():
                 # Whoever could be told is gone.
                 work.exception()
+
+
+async def _thrown_away(receive: Receive) -> None:
+    """Read what is left of a body, as far as that may go.
+
+    Raises:
+        _GoneError: The client is gone.
+    """
+    left = UNREAD_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(UNREAD_SECONDS):
+            while left > 0:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _GoneError
+                left -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 async def _disconnected(receive: Receive) -> None:

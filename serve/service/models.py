@@ -94,6 +94,23 @@ class AnswerBody(_Response):
     retained: KeptBody | None = None
 
 
+class PlanStepBody(_Response):
+    """A step of a plan, as a graph is drawn of it."""
+
+    id: str
+    tool: str
+    call: str = Field(description="The tool and its arguments, as the plan has them.")
+    needs: list[str] = Field(description="The steps whose results it refers to.")
+
+
+class ResumedBody(AnswerBody):
+    """The answer of a run that went on, with its plan's steps."""
+
+    plan_steps: list[PlanStepBody] = Field(
+        description="The plan's steps, with what each of them needs of the others."
+    )
+
+
 class FinishedStep(_Response):
     """A step that is over, and is not repeated by a resumption."""
 
@@ -112,23 +129,22 @@ class ThreadBody(_Response):
     )
     question: str
     plan: str | None = None
-    steps: list[FinishedStep] = Field(default_factory=list)
+    plan_steps: list[PlanStepBody] = Field(
+        default_factory=list,
+        description="The plan's steps, with what each of them needs of the others; none where "
+        "nothing is planned yet, and in the 202 of /ask.",
+    )
+    steps: list[FinishedStep] = Field(
+        default_factory=list, description="Those that are over: how each ended."
+    )
     questions: list[Any] = Field(default_factory=list, description="What tools wait to be told.")
     answer: dict[str, Any] | None = None
-
-
-class PlanStepBody(_Response):
-    """A step of a plan, as a graph is drawn of it."""
-
-    id: str
-    tool: str
-    call: str = Field(description="The tool and its arguments, as the plan has them.")
-    needs: list[str] = Field(description="The steps whose results it refers to.")
 
 
 class RunBody(_Response):
     """A saved run that was read."""
 
+    question: str = Field(description="What was asked; empty where the file does not say.")
     answer: dict[str, Any]
     plan_steps: list[PlanStepBody]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from casewright.serve.service.problems import RefusedError
 
@@ -24,35 +26,57 @@ _HEADERS = {
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # A newer version of the package has other files of the same names.
+    # A newer version of the package has other files of the same names: the browser asks again, by
+    # the tag of what it has.
     "Cache-Control": "no-cache",
 }
 
 
-@router.get("/")
-async def page() -> Response:
+class _Part(NamedTuple):
+    """A file of the page, what it is, and what tells its content from any other."""
+
+    body: bytes
+    media_type: str
+    tag: str
+
+
+@router.api_route("/", methods=["GET", "HEAD"])
+async def page(request: Request) -> Response:
     """Return the page."""
-    return _reply("index.html")
+    return _reply("index.html", request)
 
 
-@router.get("/page/{name}")
-async def part(name: str) -> Response:
+@router.api_route("/page/{name:path}", methods=["GET", "HEAD"])
+async def part(name: str, request: Request) -> Response:
     """Return a file of the page."""
-    return _reply(name)
+    return _reply(name, request)
 
 
-def _reply(name: str) -> Response:
+def _reply(name: str, request: Request) -> Response:
     if name not in _parts():
-        raise RefusedError(404, "The page has no such file.")
-    body, media_type = _parts()[name]
-    return Response(body, 200, _HEADERS, media_type)
+        raise RefusedError(404, "The page has no such file.", _HEADERS)
+    one = _parts()[name]
+    headers = {**_HEADERS, "ETag": one.tag}
+    if _known(request.headers.get("if-none-match", ""), one.tag):
+        return Response(None, 304, headers)
+    return Response(one.body, 200, headers, one.media_type)
+
+
+def _known(header: str, tag: str) -> bool:
+    """Say whether a browser has what it asks for: ``If-None-Match`` names it."""
+    told = [one.strip().removeprefix("W/") for one in header.split(",")]
+    return tag in told or told == ["*"]
 
 
 @cache
-def _parts() -> dict[str, tuple[bytes, str]]:
-    """Return every file's bytes and type; read once, when the first is asked for."""
+def _parts() -> dict[str, _Part]:
+    """Return every file; read once, when the first is asked for."""
     return {
-        one.name: (one.read_bytes(), _TYPES[one.name.rpartition(".")[2]])
+        one.name: _part(one.read_bytes(), _TYPES[one.name.rpartition(".")[2]])
         for one in files("casewright.serve").joinpath("page").iterdir()
         if one.name.rpartition(".")[2] in _TYPES
     }
+
+
+def _part(body: bytes, media_type: str) -> _Part:
+    return _Part(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')

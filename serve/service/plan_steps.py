@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from casewright.errors import PlanError
 from casewright.planner import parse_plan
 
 
@@ -22,3 +23,11 @@ def plan_steps(text: str) -> list[dict[str, Any]]:
         }
         for number, step in enumerate(parse_plan(text).steps, 1)
     ]
+
+
+def steps_of(text: str | None) -> list[dict[str, Any]]:
+    """Return a plan's steps as ``plan_steps`` does; none where there is no plan, or it is none."""
+    try:
+        return plan_steps(text) if text else []
+    except PlanError:
+        return []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request, Response, Security
 from fastapi.security import HTTPBearer
 
+from casewright.graph.json_text import json_text
 from casewright.serve.service.models import ThreadId
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Caller, caller_of
@@ -28,7 +28,7 @@ async def caller(request: Request) -> Caller:
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
     """Return a JSON response; what the graph made is JSON-plain, and is not validated again."""
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    body = json_text(value, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
 
 

@@ -15,6 +15,9 @@ from casewright.serve.service.problems import RefusedError, responses
 from casewright.serve.service.replies import BEARER, TheRuns, reply
 
 router = APIRouter(tags=["runs"], dependencies=[BEARER])
+#: Path to the largest body, where it is not that of all others: an answer of the service's own can
+#: be larger than any question.
+LARGER = {"/runs/read": 8 * 1024 * 1024}
 _FILE = {
     "requestBody": {
         "required": True,
@@ -54,15 +57,28 @@ async def about(runs: TheRuns) -> Response:
     openapi_extra=_FILE,
 )
 async def read(request: Request) -> Response:
-    """Check what ``casewright ask --save`` wrote, and return it with its plan's steps."""
+    """Check what ``casewright ask --save`` wrote, and return it with its plan's steps.
+
+    It may be larger than other requests.
+    """
+    body = await request.body()
+    # A large one takes a while to check.
+    return await asyncio.to_thread(_read, body)
+
+
+def _read(body: bytes) -> Response:
     try:
-        text = (await request.body()).decode("utf-8")
+        text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise RefusedError(422, "The file is no saved run: it is not UTF-8.") from None
-    answer = await asyncio.to_thread(parse_run, text, "The file")
+    saved = parse_run(text, "The file")
     try:
-        steps = plan_steps(answer.plan)
+        steps = plan_steps(saved.answer.plan)
     except PlanError as error:
         # `casewright show` prints such a plan as the text that it is; no graph can be drawn of it.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
-    return reply({"answer": answer.to_json(), "plan_steps": steps})
+    answer = saved.answer.to_json()
+    try:
+        return reply({"question": saved.question, "answer": answer, "plan_steps": steps})
+    except RecursionError:
+        raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None

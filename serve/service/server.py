@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
+import os
 import socket
 import sys
 from types import FrameType
@@ -40,15 +42,29 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         opened = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        raise InputError(
-            f"{host}:{port} cannot be listened on: {error}. Give another --host or --port; "
-            "--port 0 takes a free one."
-        ) from error
+        raise InputError(_refused(host, port, error)) from error
     # Connections inherit it. asyncio sets it only where a socket says that its protocol is TCP, and
     # this one leaves that open: a response's body would wait for the acknowledgement of its head,
     # which the client's system holds back for some 40 ms.
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened
+
+
+def _refused(host: str, port: int, error: OSError | OverflowError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"{host} is no host that is known here: give another by --host."
+    if isinstance(error, OverflowError):
+        return f"{port} is no port: give one from 0 to 65535 by --port."
+    free = "give another by --port; --port 0 takes a free one."
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is taken: {free}"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"Port {port} of {host} may not be listened on by this user: {free}"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this machine: give another by --host."
+    # create_server adds which address it was to what the system says.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"{host}:{port} cannot be listened on: {reason}. Give another --host or --port."
 
 
 def run(

@@ -6,11 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from casewright.serve.service.ask_routes import WAITING, answered
-from casewright.serve.service.models import AnswerBody, ResumeBody, ThreadBody
+from casewright.serve.service.ask_routes import WAITING
+from casewright.serve.service.models import ResumeBody, ResumedBody, ThreadBody
+from casewright.serve.service.plan_steps import steps_of
 from casewright.serve.service.problems import answer_without_paths, responses
 from casewright.serve.service.replies import BEARER, TheCaller, TheRuns, ThreadPath, reply
-from casewright.serve.service.runs import Runs, unknown_thread
+from casewright.serve.service.runs import Runs, Waiting, unknown_thread
 
 router = APIRouter(prefix="/threads", tags=["threads"], dependencies=[BEARER])
 #: Under this LangGraph keeps what a task returned, until its node is over.
@@ -27,7 +28,7 @@ async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Respo
 
 @router.post(
     "/{thread_id}/resume",
-    response_model=AnswerBody,
+    response_model=ResumedBody,
     responses={**WAITING, **responses(404, 409)},
     summary="Go on with a run",
 )
@@ -39,7 +40,13 @@ async def resume(
     No finished step is repeated. Where several tools ask, a reply is to the first of the questions,
     and the others are asked again.
     """
-    return answered(await runs.resume(thread_id, body, caller), thread_id, "")
+    ended = await runs.resume(thread_id, body, caller)
+    if isinstance(ended, Waiting):
+        state = await state_of(runs, thread_id, runs.key(thread_id, caller))
+        # Another request may have gone on since; this one's answer is that it waits.
+        told = {"status": "waiting", "questions": ended.questions, "answer": None}
+        return reply({**state, **told}, 202)
+    return reply({**ended, "plan_steps": steps_of(ended["plan"])})
 
 
 @router.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Forget")
@@ -70,11 +77,13 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
     planned = "execute" in found.next or not found.next or "generate" in found.next
     outcomes = values.get("outcomes", []) if "execute" not in found.next and planned else []
     returned = [write for _, channel, write in kept.pending_writes or () if channel == _RETURNED]
+    plan = values.get("plan") if planned else None
     return {
         "thread_id": thread_id,
         "status": status,
         "question": values["question"],
-        "plan": values.get("plan") if planned else None,
+        "plan": plan,
+        "plan_steps": steps_of(plan),
         "steps": [
             {
                 "id": outcome["step"],

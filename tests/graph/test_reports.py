@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import date
 
 from casewright.tools import CallContext
 from tests.graph.helpers import QUESTION, Ask, Given, graph_of, tool
@@ -45,6 +46,17 @@ def test_a_report_that_json_cannot_hold_fails_the_step_and_says_so(ask: Ask) -> 
     answer = ask(graph_of([tool("work", work)], ONE), {"question": QUESTION})
     assert answer.steps[0]["status"] == "failed"
     assert "reported what JSON cannot hold" in answer.steps[0]["error"]
+
+
+def test_a_date_that_a_tool_returns_or_reports_is_text(ask: Ask) -> None:
+    def work(given: Given, context: CallContext) -> date:
+        context.report({"until": date(2024, 2, 28)})
+        return date(2024, 2, 29)
+
+    (step,) = ask(graph_of([tool("work", work)], ONE), {"question": QUESTION}).steps
+    assert step["status"] == "done"
+    assert step["reports"] == [{"until": "2024-02-28"}]
+    assert [row["evidence"] for row in step["rows"]] == ["2024-02-29"]
 
 
 def test_a_tool_that_reports_without_end_fills_no_state(ask: Ask) -> None:

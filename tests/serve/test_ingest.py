@@ -97,7 +97,36 @@ def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
     assert result(run(bare, "ingest", tmp_path / "empty", "--json"))["files"] == 0
     done = run(bare, "ingest", tmp_path / "empty")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"There was nothing to ingest in {tmp_path / 'empty'}.\n"
+    told = (
+        f"There was nothing to ingest in {tmp_path / 'empty'}. Files that are read: text, Markdown"
+    )
+    assert done.stdout.startswith(told)
+    assert "PDF" in done.stdout
+
+
+def test_counts_stand_below_a_line_of_their_own_with_right_plurals(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = write(tmp_path / "a folder whose name is longer than any column", {"a.txt": "Tea.\n"})
+    monkeypatch.setenv("COLUMNS", "40")
+    done = run(bare, "ingest", docs, "--dry-run")
+    assert done.stdout.splitlines()[0] == f"1 file of {docs} would be stored as cases."
+    done = run(bare, "ingest", docs)
+    assert done.stdout.splitlines()[0] == f"1 file of {docs} is stored as cases."
+    write(docs, {"b.txt": "Coffee.\n"})
+    done = run(bare, "ingest", docs)
+    assert done.stdout.splitlines()[0] == f"2 files of {docs} are stored as cases."
+
+
+def test_skipped_files_are_named_up_to_five_of_each_reason(bare: Path, tmp_path: Path) -> None:
+    few = write(tmp_path / "few", {"a.txt": "Tea.\n", "blank.txt": "", "blob.bin": b"\x80\0"})
+    told = run(bare, "ingest", few).stdout
+    assert "Skipped 1 file, since it has no text: blank.txt\n" in told
+    assert "known: blob.bin\n" in told
+    many = write(tmp_path / "many", {f"{n}.txt": "" for n in range(7)})
+    told = run(bare, "ingest", many).stdout
+    named = "0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more"
+    assert f"Skipped 7 files, since it has no text: {named}\n" in told
 
 
 def test_files_are_chosen_by_patterns(bare: Path, docs: Path) -> None:
@@ -121,6 +150,10 @@ def test_folder_that_is_gone_is_forgotten(bare: Path, docs: Path, tmp_path: Path
     assert (done.returncode, done.stderr) == (0, "")
     assert "Removed 5 cases" in done.stdout
     assert "nothing was removed" in one_line_error(run(bare, "ingest", docs, "--remove", "--json"))
+    # What is gone was there once.
+    asked = one_line_error(run(bare, "ask", "--domain", "documents", "how often to descale?"))
+    assert "No documents are stored in" in asked
+    assert "yet" not in asked
 
 
 def test_dry_run_writes_nothing(bare: Path, docs: Path) -> None:

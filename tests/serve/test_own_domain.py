@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from casewright.domains import find_domain, own_domain
+from casewright.domains.python_file import object_of
 from casewright.errors import InputError
 from casewright.tools import Toolbox
 from tests.serve.helpers import command, environment, one_line_error, result, run
@@ -99,6 +101,139 @@ def test_file_that_fails_is_told_with_its_error_and_no_traceback(
     file.write_text("import no_such_package\n")
     error = one_line_error(run(home, "ask", WARM, "--domain", f"{file}:domain"))
     assert "no_such_package" in error
+
+
+def own(folder: Path, name: str, text: str) -> str:
+    """A file with the plant's tools and what is to be looked at; its domain."""
+    file = folder / f"{name}.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{PLANT}\n{text}\n", encoding="utf-8")
+    return f"{file}:domain"
+
+
+#: What a file says after the plant's own lines, and what its one line of error must say.
+MISTAKES = {
+    "ends the process": ("import sys; sys.exit(0)", "sys.exit(0)"),
+    "ends it without a code": ("raise SystemExit", "ends the process"),
+    "a list of tools": (
+        "domain = own_domain('plant', list(tools), scopes={'hall': ['B']})",
+        "Give Toolbox([…])",
+    ),
+    "a function that returns nothing": (
+        "domain = own_domain('plant', lambda: None, scopes={'hall': ['B']})",
+        "returned a NoneType",
+    ),
+    "a function that fails": (
+        "domain = own_domain('plant', lambda: {}['key'], scopes={'hall': ['B']})",
+        "failed: KeyError: 'key'. Mend",
+    ),
+    "a function that ends the process": (
+        "import sys; domain = own_domain('plant', lambda: sys.exit(3), scopes={'hall': ['B']})",
+        "sys.exit(3)",
+    ),
+    "scopes as a text": (
+        "domain = own_domain('plant', tools, scopes={'hall': 'B'})",
+        "'hall' of 'plant' are a str. Give a list",
+    ),
+    "numbers as scopes": (
+        "domain = own_domain('plant', tools, scopes={'hall': [7]})",
+        "hold a int. Give texts",
+    ),
+    "scopes as a list": ("domain = own_domain('plant', tools, scopes=['hall'])", "no mapping"),
+    "the service's scope field": (
+        "domain = own_domain('plant', tools, scopes={'tenant': ['B']})",
+        "the service fills in",
+    ),
+    "questions as a text": ("domain = own_domain('plant', tools, questions='abc')", "are a str"),
+    "queries that are none": (
+        "domain = own_domain('plant', tools, [{'query': 'q', 'plan': 's1 = no_evidence()'}])",
+        "AnnotatedQuery.read",
+    ),
+    "a plan of an unknown tool": (
+        "queries.append(AnnotatedQuery.read({'id': 'q7', 'query': 'q', 'plan': 's1 = gone()'}))\n"
+        "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})",
+        "query 'q7': s1: There is no tool gone",
+    ),
+    "a plan that the tools do not take": (
+        "made_up = 's1 = read_sensor(machine_id=\"M1\")'\n"
+        "queries.append(AnnotatedQuery.read({'query': 'q', 'plan': made_up}))\n"
+        "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})",
+        "query 2: s1: machine_id may not be",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistake_in_ones_own_file_is_one_line_that_says_what_to_do(
+    home: Path, tmp_path: Path, case: str
+) -> None:
+    text, told = MISTAKES[case]
+    assert told in one_line_error(run(home, "ask", WARM, "--domain", own(tmp_path, "own", text)))
+
+
+def test_file_name_that_no_system_has_is_no_such_file(home: Path) -> None:
+    place = f"{'x' * 300}.py:domain"
+    assert "there is no such file" in one_line_error(run(home, "ask", WARM, "--domain", place))
+
+
+def test_error_that_casewright_raised_in_the_file_is_told_as_it_is(
+    home: Path, tmp_path: Path
+) -> None:
+    place = own(tmp_path, "own", "domain = own_domain('plant', tools, 'none.jsonl')")
+    told = one_line_error(run(home, "ask", WARM, "--domain", place))
+    assert told == "none.jsonl cannot be read: No such file or directory."
+
+
+def test_query_that_brings_its_own_tool_may_be_planned_with_it(home: Path, tmp_path: Path) -> None:
+    own_tool = {"name": "open_door", "description": "Opens a door.", "parameters": {}}
+    query = {"query": "open it", "plan": "s1 = open_door()", "tools_extra": [own_tool]}
+    text = (
+        f"queries.append(AnnotatedQuery.read({query!r}))\n"
+        "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})"
+    )
+    done = run(home, "ask", WARM, "--domain", own(tmp_path, "own", text), "--json")
+    assert result(done)["steps"][0]["tool"] == "find_machine"
+
+
+def test_what_ones_own_file_prints_leaves_json_alone(home: Path, tmp_path: Path) -> None:
+    text = (
+        "print('opening the plant')\n"
+        "def made(): print('making the tools'); return tools\n"
+        "domain = own_domain('plant', made, queries, scopes={'hall': ['B']})"
+    )
+    done = run(home, "ask", WARM, "--domain", own(tmp_path, "own", text), "--json")
+    assert result(done)["steps"][0]["tool"] == "find_machine"
+    assert done.stderr.splitlines()[:2] == ["opening the plant", "making the tools"]
+
+
+def test_tool_imports_what_lies_beside_its_file_when_it_is_called(
+    home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sensors_of_this_plant.py").write_text("def read(): return '77 °C'\n", "utf-8")
+    text = (
+        "def read_sensor(machine_id: str) -> str:\n"
+        "    'The latest temperature of one machine.'\n"
+        "    from sensors_of_this_plant import read\n"
+        "    return read()\n"
+        "own_one = tool_from_function(read_sensor, sources={'machine_id': ('step',)})\n"
+        "tools = tools.without('read_sensor').with_(own_one)\n"
+        "domain = own_domain('plant', tools, queries, scopes={'hall': ['B']})"
+    )
+    done = run(home, "ask", WARM, "--domain", own(tmp_path, "own", text), "--json")
+    assert "77 °C" in result(done)["text"]
+
+
+def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
+    kind = "class Kind:\n    pass\n"
+    first, second = (own(tmp_path / name, "tools", kind) for name in ("a", "b"))
+    made = [find_domain(place) for place in (first, second)]
+    assert made[0] is not made[1]
+    kinds = [
+        object_of(place.replace(":domain", ":Kind"), "--domain", "a class")
+        for place in (first, second)
+    ]
+    assert kinds[0].__module__ != kinds[1].__module__
+    assert [sys.modules[one.__module__].Kind for one in kinds] == kinds
 
 
 def test_settings_file_runs_no_code_and_the_environment_does(

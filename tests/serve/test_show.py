@@ -32,13 +32,10 @@ JSON = some.recursive(
     max_leaves=6,
 )
 OBJECTS = some.dictionaries(NAMES, JSON, max_size=3)
-STEPS = some.fixed_dictionaries(
+ENDS = ["done", "empty", "failed", "timed_out", "skipped"]
+REST = some.fixed_dictionaries(
     {
-        "step": NAMES,
-        "tool": NAMES,
-        "status": some.sampled_from(["done", "empty", "failed", "timed_out", "skipped"]),
         "arguments": OBJECTS,
-        "rows": some.lists(OBJECTS, max_size=2),
         "error": TEXTS,
         "attempts": some.integers(0, 9),
         "started": TIMES,
@@ -47,28 +44,29 @@ STEPS = some.fixed_dictionaries(
     }
 )
 EVIDENCE = some.fixed_dictionaries(
-    {
-        "id": NAMES,
-        "step": NAMES,
-        "tool": NAMES,
-        "text": TEXTS,
-        "source": TEXTS,
-        "row": OBJECTS,
-        "final": some.booleans(),
-    }
+    {"tool": NAMES, "text": TEXTS, "source": TEXTS, "row": OBJECTS, "final": some.booleans()}
 )
 
 
 @some.composite
 def answers(draw: some.DrawFn) -> Answer:
-    steps = draw(some.lists(STEPS, min_size=1, max_size=3))
-    evidence = draw(some.lists(EVIDENCE, max_size=3))
+    tools = draw(some.lists(some.sampled_from(["find", "read"]), min_size=1, max_size=3))
+    steps = []
+    for number, tool in enumerate(tools, 1):
+        status = draw(some.sampled_from(ENDS))
+        rows = draw(some.lists(OBJECTS, max_size=2)) if status == "done" else []
+        step = {"step": f"s{number}", "tool": tool, "status": status, "rows": rows}
+        steps.append({**step, **draw(REST)})
+    evidence = [
+        {"id": id_, "step": f"s{draw(some.integers(1, len(steps)))}", **draw(EVIDENCE)}
+        for id_ in draw(some.lists(NAMES, max_size=3, unique=True))
+    ]
     return Answer(
         text=draw(TEXTS),
         citations=[item["id"] for item in evidence if draw(some.booleans())],
         evidence=evidence,
         missing=draw(some.lists(TEXTS, max_size=2)),
-        plan="\n".join(f"s{number} = find()" for number in range(1, len(steps) + 1)),
+        plan="\n".join(f"s{number} = {tool}()" for number, tool in enumerate(tools, 1)),
         planner={"name": draw(NAMES), "fallback": draw(TEXTS), "tokens": draw(OBJECTS)},
         generator=draw(NAMES),
         steps=steps,
@@ -120,13 +118,22 @@ def saved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, D
     return file, run(home, "ask", GALAXY, "--save", file, "--json")
 
 
-@given(answers())
+@given(answers(), TEXTS)
 @settings(max_examples=at_most(60), deadline=None)
-def test_saved_run_is_read_as_it_was(answer: Answer) -> None:
+def test_saved_run_is_read_as_it_was(answer: Answer, question: str) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "run.json"
-        save_run(file, answer)
-        assert read_run(file) == answer
+        save_run(file, answer, question)
+        saved = read_run(file)
+    assert (saved.answer, saved.question) == (answer, question)
+
+
+def test_run_that_was_saved_without_its_question_is_read_and_shown(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    save_run(file, ANSWER)
+    assert "question" not in json.loads(file.read_text())
+    assert (read_run(file).answer, read_run(file).question) == (ANSWER, "")
+    assert run(tmp_path, "show", file).stdout.startswith("Plan\n")
 
 
 def test_show_prints_in_json_what_ask_printed(saved: tuple[Path, Done], tmp_path: Path) -> None:
@@ -135,11 +142,13 @@ def test_show_prints_in_json_what_ask_printed(saved: tuple[Path, Done], tmp_path
     assert run(tmp_path, "show", file, "--json").stdout == asked.stdout
 
 
-def test_show_prints_for_people_what_ask_printed(home: Path, tmp_path: Path) -> None:
+def test_show_prints_for_people_the_question_and_what_ask_printed(
+    home: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "run.json"
     asked = run(home, "ask", GALAXY, "--save", file)
     assert asked.returncode == 0, asked.stderr
-    assert run(tmp_path, "show", file).stdout == asked.stdout
+    assert run(tmp_path, "show", file).stdout == f"Question\n{GALAXY}\n\n{asked.stdout}"
     assert "Planned by case" in asked.stdout
 
 
@@ -149,7 +158,9 @@ def test_saved_run_holds_neither_context_nor_who_asked(home: Path, tmp_path: Pat
     asked = ("ask", "Do people like it?", "--customer", "C002", "--context", context)
     result(run(home, *asked, "--save", file, "--json"))
     assert "the-secret-session" not in file.read_text(encoding="utf-8")
-    assert json.loads(file.read_text(encoding="utf-8")).keys() == {"format", "kind", "answer"}
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    assert whole.keys() == {"format", "kind", "question", "answer"}
+    assert whole["question"] == "Do people like it?"
 
 
 def test_place_that_cannot_be_written_is_refused_before_anything_is_asked(
@@ -176,6 +187,11 @@ def changed(**parts: Any) -> str:
     )
 
 
+def without(part: str) -> str:
+    answer = {name: value for name, value in ANSWER.to_json().items() if name != part}
+    return json.dumps({"format": 1, "kind": "casewright run", "answer": answer})
+
+
 STEP, ITEM = ANSWER.steps[0], ANSWER.evidence[0]
 #: What a file holds, and what its error must say.
 UNREADABLE = {
@@ -200,6 +216,31 @@ UNREADABLE = {
     "no planner": (changed(planner={"name": "case"}), "planner.fallback"),
     "more lines than steps": (changed(plan="s1 = a()\ns2 = b()"), "plan does not have the 1 steps"),
     "foreign citation": (changed(citations=["E9"]), "cites 'E9'"),
+    "no usage at all": (without("usage"), "answer.usage"),
+    "no run id": (without("run_id"), "answer.run_id"),
+    "step without reports": (
+        changed(steps=[{key: STEP[key] for key in STEP if key != "reports"}]),
+        "steps.0.reports",
+    ),
+    "too large a number": (
+        changed(steps=[{**STEP, "rows": [{"value": 0.25}]}]).replace("0.25", "1e999"),
+        "damaged run: the number 1e999",
+    ),
+    "true as format": (changed().replace('"format": 1', '"format": true'), "of format 'True'"),
+    "question as number": (changed().replace('"kind"', '"question": 7, "kind"'), "question"),
+    "steps out of order": (changed(steps=[{**STEP, "step": "s2"}]), "not 's1'"),
+    "another tool than planned": (changed(steps=[{**STEP, "tool": "read"}]), "with 'read'"),
+    "fewer planned steps than lines": (
+        changed(plan="s1 = find()\n", steps=[STEP, {**STEP, "step": "s2"}]),
+        "its plan has 1 steps",
+    ),
+    "results of what failed": (changed(steps=[{**STEP, "status": "failed"}]), "has results"),
+    "evidence twice": (changed(evidence=[ITEM, ITEM]), "are called 'E1'"),
+    "evidence of no step": (changed(evidence=[{**ITEM, "step": "s7"}]), "of 's7'"),
+    "time before the start": (changed(steps=[{**STEP, "started": -1.0}]), "steps.0.started"),
+    "negative time": (changed(steps=[{**STEP, "milliseconds": -1.0}]), "steps.0.milliseconds"),
+    "negative attempts": (changed(steps=[{**STEP, "attempts": -1}]), "steps.0.attempts"),
+    "negative usage": (changed(usage={**ANSWER.usage, "planning_ms": -1.0}), "usage.planning_ms"),
 }
 
 
@@ -233,10 +274,11 @@ def hostile(file: Path) -> Path:
                 "plan": HOSTILE,
                 "generator": HOSTILE,
                 "planner": {"name": HOSTILE, "fallback": HOSTILE},
-                "evidence": [{**ITEM, "source": HOSTILE, "step": HOSTILE}],
-                "steps": [{**STEP, "step": HOSTILE, "reports": [report, ended]}],
+                "evidence": [{**ITEM, "source": HOSTILE}],
+                "steps": [{**STEP, "reports": [report, ended]}],
             }
         ),
+        HOSTILE,
     )
     return file
 
@@ -252,4 +294,4 @@ def test_json_of_hostile_text_is_escaped_and_whole(tmp_path: Path) -> None:
     file = hostile(tmp_path / "run.json")
     done = run(tmp_path, "show", file, "--json")
     assert not set("\x1b\x9b\u202e\x00\r") & set(done.stdout)
-    assert result(done) == read_run(file).to_json()
+    assert result(done) == read_run(file).answer.to_json()

@@ -87,6 +87,10 @@ def tools(log: Path) -> list[ToolSpec]:
     def hostile(given: Given, context: CallContext) -> list[dict[str, str]]:
         return [{"value": HOSTILE, "source": "<b onclick=alert(4)>source</b>"}]
 
+    def halved(given: Given, context: CallContext) -> str:
+        context.report({"seen": "half of a pair: \ud83d"})
+        return "whole"
+
     return [
         tool("quick", quick),
         tool("slow", None, slow),
@@ -94,6 +98,7 @@ def tools(log: Path) -> list[ToolSpec]:
         tool("broken", broken),
         tool("asks", asks),
         tool("hostile", hostile),
+        tool("halved", halved),
         looping_tool(),
     ]
 

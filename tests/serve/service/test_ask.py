@@ -117,6 +117,19 @@ def test_no_error_tells_a_path_of_the_machine(service: Served) -> None:
         assert "Traceback" not in text
 
 
+def test_half_of_a_surrogate_pair_reaches_the_client_as_its_escape(service: Served) -> None:
+    with service.client() as client:
+        reply = client.post("/ask", json=plan("s1 = halved()"))
+        with client.stream("POST", "/ask/stream", json=plan("s1 = halved()")) as streamed:
+            events = events_of(streamed)
+    assert reply.status_code == 200
+    assert reply.json()["steps"][0]["reports"] == [{"seen": "half of a pair: \ud83d"}]
+    assert "half of a pair: \\ud83d" in reply.text
+    assert ("report", {"id": "s1", "report": {"seen": "half of a pair: \ud83d"}}) in events
+    assert events[-1][0] == "done"
+    assert events[-1][1]["steps"][0]["reports"] == [{"seen": "half of a pair: \ud83d"}]
+
+
 def test_a_tool_s_question_waits_for_a_reply_on_the_thread(service: Served) -> None:
     with service.client() as client:
         asked = client.post("/ask", json={**plan("s1 = asks()"), "thread_id": "waits"})
@@ -138,10 +151,28 @@ def test_of_two_questions_the_first_is_replied_to_and_the_other_asked_again(
         waiting = client.post("/threads/two/resume", json={"reply": "red"})
         assert waiting.status_code == 202
         assert waiting.json()["questions"] == ["which case?"]
+        assert waiting.json()["question"] == asked["question"]
+        assert [step["id"] for step in waiting.json()["plan_steps"]] == ["s1", "s2"]
+        assert [step["id"] for step in waiting.json()["steps"]] == ["s1"]
         assert client.get("/threads/two").json()["questions"] == ["which case?"]
         answer = client.post("/threads/two/resume", json={"reply": "blue"}).json()
     values = [step["rows"][0]["value"] for step in answer["steps"]]
     assert values[:2] == ["the user says red", "the user says blue"]
+
+
+def test_a_thread_tells_its_plan_as_steps_and_so_does_its_resumption(service: Served) -> None:
+    asked = {**plan("s1 = quick(); s2 = asks(a=s1.value)"), "thread_id": "planned"}
+    steps = [
+        {"id": "s1", "tool": "quick", "call": "quick()", "needs": []},
+        {"id": "s2", "tool": "asks", "call": "asks(a=s1.value)", "needs": ["s1"]},
+    ]
+    with service.client() as client:
+        assert client.post("/ask", json=asked).status_code == 202
+        assert client.get("/threads/planned").json()["plan_steps"] == steps
+        answer = client.post("/threads/planned/resume", json={"reply": "red"}).json()
+        assert answer["plan_steps"] == steps
+        assert [step["status"] for step in answer["steps"]] == ["done", "done"]
+        assert client.get("/threads/planned").json()["plan_steps"] == steps
 
 
 def test_the_docs_need_no_other_host(service: Served) -> None:
@@ -176,6 +207,16 @@ def test_what_anyone_may_read_takes_no_work_of_anyone_s(service: Served, path: s
         assert client.delete(path).status_code == 401
     with service.client() as client:
         assert client.post(path, json={}).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/page/main.js", "/healthz", "/readyz", "/docs"])
+def test_head_tells_what_get_does_without_a_body(service: Served, path: str) -> None:
+    with service.client(None) as client:
+        told, whole = client.head(path), client.get(path)
+    assert told.status_code == whole.status_code == 200
+    assert told.content == b""
+    assert told.headers["content-length"] == whole.headers["content-length"] != "0"
+    assert told.headers["content-type"] == whole.headers["content-type"]
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong-token-0123456789", ACME[:-1], f"{ACME}x"])

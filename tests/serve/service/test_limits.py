@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,38 @@ def test_a_body_that_is_too_large_is_refused(service: Served) -> None:
         reply = client.post("/ask", content=parts(), headers={"Content-Type": "application/json"})
         assert reply.status_code == 413
         assert client.post("/ask", json={"question": QUICK}).status_code == 200
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_client_that_still_sends_is_told_that_it_is_too_much(
+    service: Served, counted: bool
+) -> None:
+    part = b" " * 65_536
+    length = f"Content-Length: {32 * len(part)}" if counted else "Transfer-Encoding: chunked"
+    head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ACME}\r\n{length}\r\n"
+    framed = part if counted else f"{len(part):x}\r\n".encode() + part + b"\r\n"
+    address = httpx.URL(service.url)
+    with socket.create_connection((address.host, address.port), timeout=10) as connection:
+        connection.sendall(f"{head}\r\n".encode())
+        for _ in range(32):
+            # As over a slow line: what refuses at once has refused by now.
+            time.sleep(0.01)
+            connection.sendall(framed)
+        if not counted:
+            connection.sendall(b"0\r\n\r\n")
+        told = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+    assert told.startswith("HTTP/1.1 413 ")
+    assert "20,000 bytes" in told
+
+
+def test_a_client_that_asks_before_it_sends_need_not_send(service: Served) -> None:
+    address = httpx.URL(service.url)
+    with socket.create_connection((address.host, address.port), timeout=3) as connection:
+        connection.sendall(
+            f"POST /ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ACME}\r\n"
+            "Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n".encode()
+        )
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
 
 
 def test_what_takes_too_long_is_cut(narrow: Served) -> None:

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from casewright.errors import InputError
 from casewright.serve.service.server import listening
 
 
@@ -20,3 +21,29 @@ def test_an_accepted_connection_sends_a_body_without_waiting_for_its_head(host: 
         connection, _ = opened.accept()
         with connection:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_port_that_is_taken_is_told_without_what_the_system_says() -> None:
+    with listening("127.0.0.1", 0) as opened:
+        port = opened.getsockname()[1]
+        with pytest.raises(InputError) as raised:
+            listening("127.0.0.1", port)
+    assert str(raised.value) == (
+        f"Port {port} of 127.0.0.1 is taken: give another by --port; --port 0 takes a free one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "told"),
+    [
+        ("no.such.host.invalid", 0, "no.such.host.invalid is no host that is known here"),
+        ("192.0.2.1", 0, "192.0.2.1 is no address of this machine"),
+        ("127.0.0.1", 70_000, "70000 is no port"),
+    ],
+)
+def test_another_address_that_cannot_be_listened_on_has_words_of_its_own(
+    host: str, port: int, told: str
+) -> None:
+    with pytest.raises(InputError, match=told) as raised:
+        listening(host, port)
+    assert "Errno" not in str(raised.value)

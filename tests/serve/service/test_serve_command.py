@@ -82,7 +82,7 @@ def test_a_flag_hides_what_the_environment_says(
         monkeypatch.setenv(f"CASEWRIGHT_{name}", "nothing")
     flags = ("--domain", "shopping", "--planner", "case", "--generator", "extractive")
     done = run(home, "serve", "--without-tokens", "--port", taken, *flags)
-    assert "cannot be listened on" in one_line_error(done)
+    assert one_line_error(done).startswith(f"Port {taken} of 127.0.0.1 is taken: ")
 
 
 def test_the_flag_without_tokens_does_not_go_with_tokens(
@@ -99,7 +99,7 @@ def test_the_flag_without_tokens_does_not_go_with_tokens(
 
 def test_a_port_that_is_taken_is_told(home: Path, taken: str) -> None:
     done = run(home, "serve", "--without-tokens", "--port", taken)
-    assert "cannot be listened on" in one_line_error(done)
+    assert one_line_error(done).startswith(f"Port {taken} of 127.0.0.1 is taken: ")
 
 
 def test_missing_packages_are_told_with_what_to_run(

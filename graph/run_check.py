@@ -1,0 +1,124 @@
+"""Whether the parts of a saved answer can be what one run returned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    with_config,
+)
+from typing_extensions import TypedDict
+
+from casewright.errors import PlanError
+from casewright.graph.answer import Answer
+from casewright.graph.evidence import Evidence
+from casewright.graph.outcome import Outcome
+from casewright.planner import parse_plan
+
+_Milliseconds = Annotated[float, Field(ge=0)]
+#: What no clock and no counter shows is refused.
+_NOT_NEGATIVE = ("attempts", "started", "milliseconds")
+
+
+@with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+class _Planning(TypedDict):
+    name: str
+    fallback: str
+
+
+@with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+class _Usage(TypedDict):
+    planning_ms: _Milliseconds
+    execution_ms: _Milliseconds
+    generation_ms: _Milliseconds
+
+
+def checked_answer(data: Any) -> Answer:
+    """Return the answer that a file's data is.
+
+    Raises:
+        ValueError: It is none that a run returned; says what is wrong.
+    """
+    try:
+        for part, kind in _parts().items():
+            kind.validate_python(data if part == "answer" else data[part])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in (part, *first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}") from None
+    answer = Answer.from_json(data)
+    for wrong in _contradictions(answer):
+        raise ValueError(wrong)
+    return answer
+
+
+def _contradictions(answer: Answer) -> Iterator[str]:
+    """Yield what cannot be true of one run, though each part has its form."""
+    if len(answer.plan.split("\n")) != len(answer.steps):
+        yield f"its plan does not have the {len(answer.steps)} steps that were run"
+    for number, step in enumerate(answer.steps, 1):
+        if step["step"] != f"s{number}":
+            yield f"its step {number} is called {step['step']!r:.40}, not 's{number}'"
+        if step["status"] != "done" and step["rows"]:
+            yield f"s{number} is {step['status']} and has results"
+    yield from _other_tools(answer)
+    ids = [item["id"] for item in answer.evidence]
+    if twice := [one for one, times in Counter(ids).items() if times > 1]:
+        yield f"two pieces of its evidence are called {twice[0]!r:.40}"
+    known = {step["step"] for step in answer.steps}
+    for item in answer.evidence:
+        if item["step"] not in known:
+            yield f"{item['id']!r:.40} is evidence of {item['step']!r:.40}, which is no step"
+    if unknown := set(answer.citations) - set(ids):
+        yield f"it cites {sorted(unknown)[0]!r:.40}, which is no evidence"
+
+
+def _other_tools(answer: Answer) -> Iterator[str]:
+    """Yield where steps were run by other tools than the plan names."""
+    try:
+        planned = parse_plan(answer.plan).tools
+    except PlanError:
+        # It is shown as the text that it is.
+        return
+    run = tuple(step["tool"] for step in answer.steps)
+    if len(planned) != len(run):
+        yield f"its plan has {len(planned)} steps, and {len(run)} were run"
+    for number, (tool, other) in enumerate(zip(planned, run, strict=False), 1):
+        if tool != other:
+            yield f"s{number} is planned with {tool!r:.60} and was run with {other!r:.60}"
+
+
+@cache
+def _parts() -> Mapping[str, TypeAdapter[Any]]:
+    """Return what checks an answer, and of its parts those that it leaves open."""
+    return {
+        "answer": TypeAdapter(_form(Answer)),
+        "evidence": TypeAdapter(Sequence[_form(Evidence)]),  # type: ignore[misc, arg-type]
+        "steps": TypeAdapter(Sequence[_form(Outcome)]),  # type: ignore[misc, arg-type]
+        "planner": TypeAdapter(_Planning),
+        "usage": TypeAdapter(_Usage),
+    }
+
+
+def _form(kind: type[Any]) -> type[BaseModel]:
+    """Return a strict model of a dataclass: what is written is checked by what is read.
+
+    A field that has a default is written too: a file without it is no whole one.
+    """
+    hints = get_type_hints(kind)
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    given: dict[str, Any] = {
+        one.name: (hints[one.name], Field(ge=0) if one.name in _NOT_NEGATIVE else ...)
+        for one in fields(kind)
+    }
+    return create_model(kind.__name__, __config__=config, **given)
