@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.asks import Ask, joined
+from casewright.planner.asks import Ask, joined, needed
 from casewright.planner.example_asks import ExampleAsk, example_asks
 from casewright.planner.plan import Plan
 from casewright.planner.reader import Reader, Reading, Span
@@ -64,7 +64,7 @@ class AskReuse:
                 [request.question if s is None else reading.input.text(s) for s in spans]
                 for _, spans in ended.fed
             ]
-            yield joined(list(zip(ended.asks, texts, strict=True)))
+            yield needed(joined(list(zip(ended.asks, texts, strict=True))))
 
     def _search(
         self, reading: Reading, request: PlanRequest, extra: Sequence[ExampleAsk]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from casewright.planner.plan import ContextRef, ListValue, Literal, Plan, Step, StepRef, Value
 from casewright.planner.spans import is_span
+from casewright.tools.spec import NO_EVIDENCE
 
 #: Stands where an ask's text literal is left open.
 OPEN = Literal("")
@@ -129,6 +130,21 @@ def joined(asks: Sequence[tuple[Ask, Sequence[str]]]) -> Plan:
 
             steps.append(_mapped(step, closed))
     return Plan(tuple(steps))
+
+
+def needed(plan: Plan) -> Plan:
+    """Return a plan without ``no_evidence`` beside other steps: it says that there are none."""
+    kept = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
+    if not kept or len(kept) == len(plan.steps):
+        return plan
+    places = {old: new for new, old in enumerate(kept, 1)}
+
+    def moved(value: Value) -> Value:
+        if isinstance(value, StepRef) and value.step in places:
+            return StepRef(places[value.step], value.field, value.index)
+        return value
+
+    return Plan(tuple(_mapped(plan.steps[number - 1], moved) for number in kept))
 
 
 def _feeders(plan: Plan, number: int) -> set[int]:

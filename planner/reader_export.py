@@ -9,7 +9,7 @@ from casewright.planner.reader_input import MAX_TOKENS
 from casewright.planner.reader_weights import fingerprint, load_network
 from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
 from casewright.stores.paths import cache_folder
-from casewright.stores.progress import note
+from casewright.stores.progress import note, told_progress
 
 #: The graphs: token states of a question; the next ask; where a literal stands.
 ENCODE, ASK, POINT = "encode.onnx", "ask.onnx", "point.onnx"
@@ -21,9 +21,10 @@ def exported(folder: Path, graphs: Path | None = None) -> Path:
     with EXPORTING:
         if not all((target / name).exists() for name in (ENCODE, ASK, POINT)):
             note("Preparing the plan reader, once: exporting it to ONNX …")
-            with quiet():
-                network = load_network(folder)
-            export_network(network, target)
+            with told_progress("Exporting the plan reader"):
+                with quiet():
+                    network = load_network(folder)
+                export_network(network, target)
     return target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.serve.options import AsJson, EncoderName
+
+#: Files that are named of those which were skipped for one reason.
+NAMED = 5
 
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
@@ -119,14 +121,13 @@ def _remove(store: CaseStore, path: str, location: str, as_json: bool) -> None:
 
 def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
     from casewright.serve.output import print_table
+    from casewright.stores.documents.kinds import READ
 
     if not (report.files or report.removed or report.failed):
-        typer.echo(f"There was nothing to ingest in {path}.")
+        typer.echo(f"There was nothing to ingest in {path}. Files that are read: {READ}.")
     else:
         _print_counts(report, location, cases, dry_run)
-    if report.skipped:
-        reasons = Counter(reason for _, reason in report.skipped)
-        print_table(["skipped, since", "files"], sorted(reasons.items()))
+    _print_skipped(report)
     if report.failed:
         print_table(["failed", "since"], report.failed)
     if report.files and not dry_run:
@@ -134,7 +135,7 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
 
 
 def _print_counts(report: IngestReport, location: str, cases: int, dry_run: bool) -> None:
-    from casewright.serve.output import print_table
+    from casewright.serve.output import print_table, visible
 
     rows = [
         ("added", report.added),
@@ -143,5 +144,22 @@ def _print_counts(report: IngestReport, location: str, cases: int, dry_run: bool
         ("removed", report.removed),
         (f"in {location}", cases),
     ]
-    told = "would become" if dry_run else "are"
-    print_table(["cases", ""], rows, f"{report.files} files of {report.root} {told} cases")
+    told = "would be" if dry_run else "is" if report.files == 1 else "are"
+    typer.echo(visible(f"{_files(report.files)} of {report.root} {told} stored as cases."))
+    print_table(["cases", ""], rows)
+
+
+def _print_skipped(report: IngestReport) -> None:
+    from casewright.serve.output import visible
+
+    by_reason: dict[str, list[str]] = {}
+    for file, reason in report.skipped:
+        by_reason.setdefault(reason, []).append(file)
+    for reason, files in sorted(by_reason.items()):
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        names = ", ".join(files[:NAMED]) + more
+        typer.echo(visible(f"Skipped {_files(len(files))}, since {reason}: {names}"))
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"

@@ -123,7 +123,7 @@ class CaseStore:
         self,
         cases: Iterable[Case],
         *,
-        progress: bool | None = None,
+        progress: bool | Callable[[int], None] | None = None,
         on_error: Callable[[Case, FacetError], None] | None = None,
     ) -> list[str]:
         """Write cases, replacing those of the same id, and return the ids of those written.
@@ -134,7 +134,8 @@ class CaseStore:
 
         Args:
             cases: What to write.
-            progress: Show a bar on stderr; ``None`` shows it on a terminal for long work.
+            progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. Or a
+                function that is told how many more cases are done.
             on_error: Called for every case that a facet cannot embed, which is then left out.
                 Without it, the first such case ends the whole.
 

@@ -28,6 +28,10 @@ def tool_from_function(
 
     A parameter annotated as ``CallContext`` is filled by the executor and hidden from plans.
 
+    It returns what JSON can hold; besides, ``date``, ``datetime`` and ``time`` become their ISO
+    text, ``Decimal``, ``UUID`` and ``Path`` their ``str``, and a member of an ``Enum`` its value,
+    in lists and mappings too. Sets, other objects and NaN fail the step.
+
     Args:
         function: Called with keyword arguments; returns rows, see ``casewright.tools.rows``.
         name: The tool's name; the function's by default.

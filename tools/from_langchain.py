@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import ToolError
 from casewright.tools.alias import alias
 from casewright.tools.parameter import parameter_from_json_schema
+from casewright.tools.plain import plain
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def tool_from_langchain(
         ToolError: ``sources`` names no parameter of the tool.
     """
     schema, whole = _schemas(tool)
+    tool = _returning_plain(tool)
     properties: Mapping[str, Any] = schema.get("properties", {})
     declared = dict(sources or {})
     parameters = tuple(
@@ -114,6 +117,40 @@ def _has_own_async(tool: BaseTool) -> bool:
     if isinstance(tool, (StructuredTool, Tool)):
         return tool.coroutine is not None
     return type(tool)._arun is not BaseTool._arun
+
+
+def _returning_plain(tool: BaseTool) -> BaseTool:
+    """Return the tool with functions whose dates and the like are text already.
+
+    LangChain writes what a function returns as JSON where it can, else as Python shows it.
+    """
+    from langchain_core.tools import StructuredTool, Tool
+
+    if not isinstance(tool, (StructuredTool, Tool)) or tool.response_format != "content":
+        return tool
+    made: dict[str, Any] = {}
+    if tool.func is not None:
+        made["func"] = _plainly(tool.func)
+    if tool.coroutine is not None:
+        made["coroutine"] = _plainly_awaited(tool.coroutine)
+    return tool.model_copy(update=made)
+
+
+def _plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    # LangChain reads from the signature whether to hand over callbacks and configuration.
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return plain(function(*args, **kwargs))
+
+    return called
+
+
+def _plainly_awaited(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(function)
+    async def called(*args: Any, **kwargs: Any) -> Any:
+        return plain(await function(*args, **kwargs))
+
+    return called
 
 
 def _returned(name: str, message: ToolMessage | Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from casewright.errors import ToolError
+from casewright.tools.plain import plain
 from casewright.tools.spec import ToolSpec
 
 #: A row may say where it comes from; no plan can refer to it.
@@ -19,7 +20,8 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
 
     ``None`` and empty values are no rows; a mapping, dataclass or pydantic model is one; a list is
     one a member; text, or any other value, fills the only field of a tool that declares one.
-    Fields that were not declared are left out, declared ones that are missing are null.
+    Fields that were not declared are left out, declared ones that are missing are null. Dates,
+    decimals and the like become text; see ``plain``.
 
     Raises:
         ToolError: The value has no fields where several were declared, or is not JSON-plain.
@@ -33,10 +35,10 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
     try:
-        made = [_row(tool, member) for member in members]
+        made = plain([_row(tool, member) for member in members])
         text = json.dumps(made, allow_nan=False, ensure_ascii=False)
         # Half a surrogate pair is no text that a checkpointer could keep.
-        plain: list[dict[str, Any]] = json.loads(
+        kept: list[dict[str, Any]] = json.loads(
             text.encode("utf-8", "replace"), parse_int=whole_number
         )
     except (TypeError, ValueError, RecursionError) as error:
@@ -44,7 +46,7 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
             f"Tool {tool.name!r} returned what JSON cannot hold: {error}. "
             "Return text, numbers, lists and mappings."
         ) from error
-    return plain
+    return kept
 
 
 def whole_number(digits: str) -> int:

@@ -65,8 +65,8 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 def _nothing(location: Path | str) -> InputError:
     return InputError(
-        f"No documents are stored in {location}. Run: casewright ingest PATH. With --into, name the "
-        "same place here by --store."
+        f"No documents are stored in {location}. Run: casewright ingest PATH. With --into, name "
+        "the same place here by --store."
     )
 
 

@@ -51,7 +51,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def _refused(host: str, port: int, error: OSError | OverflowError) -> str:
-    if isinstance(error, socket.gaierror):
+    # create_server raises another error in place of what it met.
+    if isinstance(error.__context__, socket.gaierror):
         return f"{host} is no host that is known here: give another by --host."
     if isinstance(error, OverflowError):
         return f"{port} is no port: give one from 0 to 65535 by --port."
@@ -62,7 +63,6 @@ def _refused(host: str, port: int, error: OSError | OverflowError) -> str:
         return f"Port {port} of {host} may not be listened on by this user: {free}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is no address of this machine: give another by --host."
-    # create_server adds which address it was to what the system says.
     reason = os.strerror(error.errno) if error.errno else str(error)
     return f"{host}:{port} cannot be listened on: {reason}. Give another --host or --port."
 

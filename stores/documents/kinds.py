@@ -26,6 +26,8 @@ class Kind:
 DATA_BYTES = 200_000
 #: Text that no person wrote, and none reads: drawings, packed code, lists of what is installed.
 MADE = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
+#: The kinds of files that are read, as people are told.
+READ = "text, Markdown, HTML, PDF, source code, and data such as JSON, YAML and CSV"
 
 _ENDINGS: dict[KindName, str] = {
     "text": "txt text rst adoc org tex",

@@ -20,7 +20,7 @@ from casewright.errors import DependencyError
 from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
 from casewright.stores.encoders.onnx_session import inference_session
 from casewright.stores.paths import cache_folder
-from casewright.stores.progress import note
+from casewright.stores.progress import note, told_progress
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -110,7 +110,8 @@ def _exported() -> Path:
     with EXPORTING:
         if not target.exists():
             note("Preparing the offline encoder, once: exporting all-MiniLM-L6-v2 to ONNX …")
-            _export(weights.parent, target)
+            with told_progress("Exporting all-MiniLM-L6-v2"):
+                _export(weights.parent, target)
     return target
 
 

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from casewright.domains.build import digest, open_built
 from casewright.errors import StoreError
@@ -44,6 +47,22 @@ def test_stores_are_built_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     out, err = capfd.readouterr()
     assert out == ""
     assert err.count("Building the small stores") == 1
+
+
+def test_a_build_that_takes_long_tells_how_many_cases_are_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(HashingEncoder):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            time.sleep(1.1)
+            return super().embed(texts)
+
+    schema = note_schema("one", Slow(16))
+    source = Source(*(f"question {n}" for n in range(600)))
+    open_built(tmp_path, "small", "1", {"one": (schema, source)})["one"].close()
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Building the small stores: 512 of 600 cases (85 %)" in err
 
 
 def test_other_data_is_built_anew_and_nothing_old_stays(tmp_path: Path) -> None:

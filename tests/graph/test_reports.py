@@ -56,7 +56,7 @@ def test_a_date_that_a_tool_returns_or_reports_is_text(ask: Ask) -> None:
     (step,) = ask(graph_of([tool("work", work)], ONE), {"question": QUESTION}).steps
     assert step["status"] == "done"
     assert step["reports"] == [{"until": "2024-02-28"}]
-    assert [row["evidence"] for row in step["rows"]] == ["2024-02-29"]
+    assert [row["value"] for row in step["rows"]] == ["2024-02-29"]
 
 
 def test_a_tool_that_reports_without_end_fills_no_state(ask: Ask) -> None:

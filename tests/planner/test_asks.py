@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from casewright.planner import Literal, Plan, is_span, parse_plan
-from casewright.planner.asks import Ask, asks_of, joined
+from casewright.planner.asks import Ask, asks_of, joined, needed
 from casewright.planner.plan import StepRef
 from tests.planner.strategies import LITERALS, PLANS, SENTENCES, valid_plans, with_spans
 
@@ -160,6 +160,20 @@ def test_an_ask_is_not_joined_where_it_reaches_past_the_first_step() -> None:
     for before in ([], one_step):
         with pytest.raises(ValueError, match="refers to a step"):
             joined([*before, (second, texts)])
+
+
+def test_no_evidence_beside_other_steps_is_dropped_and_references_keep_their_steps() -> None:
+    talk = "no_evidence()"
+    rest = "fact(item_id={}.item_id, query=question)"
+    mixed = f's1 = own(query="tent")\ns2 = {talk}\ns3 = {rest.format("s1")}\ns4 = {talk}'
+    assert str(needed(parse_plan(mixed))) == f's1 = own(query="tent")\ns2 = {rest.format("s1")}'
+    moved = f's1 = {talk}\ns2 = own(query="tent")\ns3 = {rest.format("s2")}'
+    assert str(needed(parse_plan(moved))) == f's1 = own(query="tent")\ns2 = {rest.format("s1")}'
+
+
+def test_no_evidence_alone_stays() -> None:
+    plan = parse_plan("s1 = no_evidence()")
+    assert needed(plan) == plan
 
 
 def test_no_asks_are_joined_to_an_empty_plan() -> None:

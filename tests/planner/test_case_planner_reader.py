@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +23,12 @@ from casewright.planner import (
     is_span,
     parse_plan,
 )
+from casewright.planner.ask_reuse import AskReuse
 from casewright.planner.reader_export import ASK, ENCODE, POINT
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import SHOP, case_planner, parameter
 from tests.support.examples import at_most
-from tests.support.readers import Taught, bare, own_tool, toy_queries
+from tests.support.readers import Taught, bare, own_tool, toy_queries, untrained
 
 #: Training takes long where other work is going on.
 pytestmark = pytest.mark.timeout(600)
@@ -180,6 +182,15 @@ def test_two_things_that_are_asked_are_planned_with_both(planner: CasePlanner) -
     plan = planned(planner, request).plan
     assert plan.tools == ("fact", "find")
     assert texts_of(plan) == ["paper lanterns"]
+
+
+def test_no_evidence_is_no_step_beside_others(tmp_path: Path) -> None:
+    # Knowing nothing, it joins asks of any kind.
+    guessing = AskReuse(untrained(tmp_path))
+    plans = [plan for question in ASKED[::6] for plan in guessing.plans(asked(question))]
+    assert any(len(plan.steps) > 1 for plan in plans)
+    for plan in plans:
+        assert plan.tools == ("no_evidence",) or "no_evidence" not in plan.tools
 
 
 def test_no_ask_is_asked_twice_in_the_same_words(planner: CasePlanner) -> None:

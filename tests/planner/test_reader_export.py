@@ -55,7 +55,8 @@ def test_encoder_and_reader_that_are_prepared_at_once_are_prepared_once(
         check=False,
     )
     assert (run.returncode, run.stdout) == (0, "1\n(1, 384)\n"), run.stderr
-    told = sorted(run.stderr.splitlines())
+    # Lines that say how long it takes come now and then.
+    told = sorted(line for line in run.stderr.splitlines() if " once" in line)
     assert len(told) == 2, run.stderr
     assert told[0].startswith("Preparing the offline encoder, once")
     assert told[1].startswith("Preparing the plan reader, once")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 import pytest
@@ -126,3 +127,12 @@ def test_declared_sources_are_those_of_its_parameters(store: CaseStore) -> None:
     assert tool.parameters[0].sources == {Source.STEP}
     with pytest.raises(ToolError, match="shelf"):
         tool_from_store(store, sources={"shelf": ("step",)}, **more)
+
+
+def test_a_result_that_is_read_as_a_date_is_text(store: CaseStore) -> None:
+    tool = tool_from_store(
+        store, name="find", description="Finds.", results={"on": lambda hit: date(2024, 2, 29)}, k=1
+    )
+    assert tool.run is not None
+    (row,) = rows(tool, tool.run({"query": "garden hose"}, CallContext()))
+    assert row["on"] == "2024-02-29"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 
 from casewright.errors import ToolError
@@ -67,3 +71,41 @@ def test_a_tool_that_returns_nothing_has_no_rows(nothing: Any, results: tuple[st
 
     spec = tool_from_langchain(find, results=results)
     assert rows(spec, run(find, {"query": "tea"})) == []
+
+
+def test_dates_and_decimals_that_a_langchain_tool_returns_are_text() -> None:
+    @tool
+    def find(query: str) -> list[dict[str, Any]]:
+        """Finds."""
+        return [{"title": date(2024, 2, 29), "price": {"euros": Decimal("12.50")}}]
+
+    @tool
+    async def find_later(query: str) -> list[dict[str, Any]]:
+        """Finds."""
+        return [{"title": date(2024, 2, 29), "price": {"euros": Decimal("12.50")}}]
+
+    wanted = [{"title": "2024-02-29", "price": {"euros": "12.50"}}]
+    plain = tool_from_langchain(find, results=("title", "price"))
+    later = tool_from_langchain(find_later, results=("title", "price"))
+    assert rows(plain, run(find, {"query": "tea"})) == wanted
+    assert later.run_async is not None
+    assert rows(later, asyncio.run(later.run_async({"query": "tea"}, CallContext()))) == wanted
+
+
+def test_dates_in_an_artifact_are_text() -> None:
+    @tool(response_format="content_and_artifact")
+    def find(query: str) -> tuple[str, list[date]]:
+        """Finds."""
+        return "one day", [date(2024, 2, 29)]
+
+    returned = run(find, {"query": "tea"})
+    assert rows(tool_from_langchain(find), returned) == [{"evidence": "2024-02-29"}]
+
+
+def test_a_langchain_function_is_still_given_its_configuration() -> None:
+    @tool
+    def find(query: str, config: RunnableConfig) -> str:
+        """Finds."""
+        return str(config["metadata"]["casewright_key"])
+
+    assert run(find, {"query": "tea"}) == "run:s1"

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path, PurePosixPath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -32,6 +37,25 @@ class Data:
 class Model(BaseModel):
     title: str
     price: float
+
+
+class Colour(Enum):
+    RED = "red"
+    SINCE = date(2024, 2, 29)
+
+
+#: Values that JSON does not know, and the text that each is written as.
+TEXTS = [
+    (date(2024, 2, 29), "2024-02-29"),
+    (datetime(2024, 2, 29, 8, 30, tzinfo=UTC), "2024-02-29T08:30:00+00:00"),
+    (time(8, 30), "08:30:00"),
+    (Decimal("12.50"), "12.50"),
+    (UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+    (Colour.RED, "red"),
+    (Colour.SINCE, "2024-02-29"),
+    (PurePosixPath("notes/a.txt"), "notes/a.txt"),
+    (Path("a.txt"), "a.txt"),
+]
 
 
 @pytest.mark.parametrize("tool", [ONE, TWO])
@@ -103,6 +127,26 @@ def test_values_without_the_declared_fields_are_a_tool_error(value: Any) -> None
 def test_what_json_cannot_hold_is_a_tool_error(value: Any) -> None:
     with pytest.raises(ToolError, match="JSON"):
         rows(ONE, value)
+
+
+@pytest.mark.parametrize(("value", "text"), TEXTS, ids=lambda value: type(value).__name__)
+def test_dates_decimals_and_the_like_are_written_as_text_wherever_they_stand(
+    value: Any, text: str
+) -> None:
+    assert rows(ONE, value) == [{"evidence": text}]
+    assert rows(ONE, [value, value]) == [{"evidence": text}] * 2
+    assert rows(TWO, {"title": value, "price": [{"at": (value,)}]}) == [
+        {"title": text, "price": [{"at": [text]}]}
+    ]
+    assert rows(ONE, {"evidence": {value: 1}}) == [{"evidence": {text: 1}}]
+    assert rows(TWO, Data(value, 1.0)) == [{"title": text, "price": 1.0}]
+
+
+def test_a_value_that_holds_itself_is_a_tool_error() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(ToolError, match="JSON"):
+        rows(ONE, {"evidence": endless})
 
 
 def test_an_array_is_a_tool_error_too() -> None:

@@ -1,0 +1,95 @@
+"""What is told of long work: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from casewright.stores.progress import told_progress
+
+#: Two threads show a bar each, and a line is told meanwhile.
+AT_A_TERMINAL = """
+import threading, time
+from casewright.stores.progress import note, told_progress
+def export():
+    with told_progress("Exporting"):
+        time.sleep(0.5)
+other = threading.Thread(target=export)
+other.start()
+with told_progress("Building", 4, "cases") as advance:
+    for _ in range(4):
+        time.sleep(0.2)
+        advance(1)
+    note("Half of it [is] done.")
+other.join()
+print("result")
+"""
+
+
+def test_without_a_terminal_each_tenth_is_a_line_with_the_count(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with told_progress("Building", 20, "cases") as advance:
+        for _ in range(2):
+            time.sleep(1.1)
+            advance(5)
+    assert capfd.readouterr() == (
+        "",
+        "Building: 5 of 20 cases (25 %), 1 s\nBuilding: 10 of 20 cases (50 %), 2 s\n",
+    )
+
+
+def test_lines_do_not_follow_each_other_closely(capfd: pytest.CaptureFixture[str]) -> None:
+    with told_progress("Building", 1000, "cases") as advance:
+        for _ in range(1000):
+            advance(1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_line_comes_after_some_seconds_whatever_is_done(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with told_progress("Building", 1000, "cases", seconds=0.2) as advance:
+        advance(3)
+        time.sleep(0.5)
+    with told_progress("Exporting", seconds=0.2):
+        time.sleep(0.5)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Building: 3 of 1000 cases (0 %), 0 s\n" in err
+    assert "Exporting: 0 s so far\n" in err
+
+
+def test_on_a_terminal_threads_have_a_bar_each_and_notes_stand_above() -> None:
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen(
+        [sys.executable, "-c", AT_A_TERMINAL],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(theirs)
+    shown = _read(ours)
+    out, _ = run.communicate(timeout=60)
+    assert (run.returncode, out) == (0, b"result\n"), shown
+    assert re.search(r"Building .* 4/4", shown)
+    assert "Exporting" in shown
+    assert "Half of it [is] done." in shown
+
+
+def _read(terminal: int) -> str:
+    parts = []
+    with open(terminal, "rb", buffering=0) as stream:
+        try:
+            while part := stream.read(4096):
+                parts.append(part)
+        except OSError:
+            # A terminal whose other end is closed has no more.
+            pass
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(parts).decode())
