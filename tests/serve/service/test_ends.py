@@ -48,6 +48,8 @@ def test_killed_in_the_middle_a_run_goes_on_and_repeats_no_finished_step(tmp_pat
             client.post("/ask", json={"question": QUICK, "thread_id": "before"})
             lost = pool.submit(client.post, "/ask", json={**asked, "thread_id": "killed"})
             until(lambda: server.did("slow") == 1)
+            # A step is finished once its result is written, which the next need not wait for.
+            until(lambda: client.get("/threads/killed").json()["steps"])
             server.stop(signal.SIGKILL)
             assert isinstance(lost.exception(), httpx.TransportError)
         first = len(server.lines())
