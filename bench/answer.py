@@ -30,14 +30,14 @@ def measure_answer(domain_name: str, count: int) -> Report:
     the work, not whether the plan is right.
     """
     from casewright.domains import find_domain
-    from casewright.serve.session import scope_of
+    from casewright.serve.scopes import demo_scope
 
     domain = find_domain(domain_name)
     encoder = default_encoder()
     opened = domain.open(data_folder() / domain.name, encoder, False)
     queries = domain.queries()
     chosen = random.Random(0).sample(queries, min(count, len(queries)))
-    scope = RunContext(scope=scope_of(domain, {}))
+    scope = RunContext(scope=demo_scope(domain.scopes))
     rows: list[dict[str, Any]] = []
     timed = UncachedQuestions(encoder)
     with CaseStore(plan_schema(timed), ":memory:") as plans:

@@ -64,14 +64,12 @@ def checked_answer(data: Any) -> Answer:
 
 def _contradictions(answer: Answer) -> Iterator[str]:
     """Yield what cannot be true of one run, though each part has its form."""
-    if len(answer.plan.split("\n")) != len(answer.steps):
-        yield f"its plan does not have the {len(answer.steps)} steps that were run"
+    yield from _unlike_its_plan(answer)
     for number, step in enumerate(answer.steps, 1):
         if step["step"] != f"s{number}":
             yield f"its step {number} is called {step['step']!r:.40}, not 's{number}'"
         if step["status"] != "done" and step["rows"]:
             yield f"s{number} is {step['status']} and has results"
-    yield from _other_tools(answer)
     ids = [item["id"] for item in answer.evidence]
     if twice := [one for one, times in Counter(ids).items() if times > 1]:
         yield f"two pieces of its evidence are called {twice[0]!r:.40}"
@@ -83,16 +81,16 @@ def _contradictions(answer: Answer) -> Iterator[str]:
         yield f"it cites {sorted(unknown)[0]!r:.40}, which is no evidence"
 
 
-def _other_tools(answer: Answer) -> Iterator[str]:
-    """Yield where steps were run by other tools than the plan names."""
+def _unlike_its_plan(answer: Answer) -> Iterator[str]:
+    """Yield where other steps were run than the plan has."""
+    run = tuple(step["tool"] for step in answer.steps)
     try:
         planned = parse_plan(answer.plan).tools
     except PlanError:
-        # It is shown as the text that it is.
-        return
-    run = tuple(step["tool"] for step in answer.steps)
+        # It is shown as the text that it is, a line a step.
+        planned = run if len(answer.plan.split("\n")) == len(run) else ()
     if len(planned) != len(run):
-        yield f"its plan has {len(planned)} steps, and {len(run)} were run"
+        yield f"its plan does not have the {len(run)} steps that were run"
     for number, (tool, other) in enumerate(zip(planned, run, strict=False), 1):
         if tool != other:
             yield f"s{number} is planned with {tool!r:.60} and was run with {other!r:.60}"

@@ -49,17 +49,16 @@ def chat(
     from casewright.serve.chosen import chosen
     from casewright.serve.dialogue import Dialogue, read_history
     from casewright.serve.output import visible
+    from casewright.serve.scopes import read_scope, scope_of
     from casewright.serve.session import (
         make_generator,
         open_chosen,
         read_context,
-        read_scope,
-        scope_of,
     )
 
     known, said = read_context(context), read_history(history)
     using = chosen(config, domain=domain, planner=planner, generator=generator, encoder=encoder)
-    asker = scope_of(find_domain(using.domain), read_scope(scope, customer))
+    asker = scope_of(find_domain(using.domain).scopes, read_scope(scope, customer), listed=True)
     session = open_chosen(using, asker)
     try:
         graph = session.graph(make_generator(using.generator, session.encoder, session.domain))

@@ -145,12 +145,11 @@ def ask(
     from casewright.serve.dialogue import Dialogue, read_history
     from casewright.serve.output import print_answer, print_json
     from casewright.serve.planners import ModelSettings
+    from casewright.serve.scopes import read_scope, scope_of
     from casewright.serve.session import (
         make_generator,
         open_session,
         read_context,
-        read_scope,
-        scope_of,
     )
 
     if save is not None:
@@ -188,7 +187,7 @@ def ask(
         )
     check_question(question)
     known, said = read_context(context), read_history(history)
-    asker = scope_of(find_domain(using.domain), read_scope(scope, customer))
+    asker = scope_of(find_domain(using.domain).scopes, read_scope(scope, customer), listed=True)
     model = ModelSettings(using.adapter, using.device, using.dtype, examples, aids=aids)
     session = open_session(
         using.domain,

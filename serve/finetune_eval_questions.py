@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.serve.planners import AGENT, CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER
+from casewright.serve.scopes import demo_scope
 
 if TYPE_CHECKING:
     from casewright.domains import Domain, OpenDomain
@@ -128,7 +129,7 @@ def domain_questions(name: str, which: str) -> Questions:
         {"domain": name, "queries": which},
         [*([_REMEMBERED] if which == ALL else []), *_class_notes(asked)],
         opened=opened,
-        scope=_scope(domain),
+        scope=demo_scope(domain.scopes),
     )
 
 
@@ -170,7 +171,9 @@ def file_questions(
         raise
     told = {"domain": domain_name, **settings}
     notes = _file_notes(asked, known)
-    return Questions(items, known, reader, told, notes, opened=opened, scope=_scope(domain))
+    return Questions(
+        items, known, reader, told, notes, opened=opened, scope=demo_scope(domain.scopes)
+    )
 
 
 def _items(source: Path, asked: Sequence[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
@@ -235,7 +238,3 @@ def _open(domain: Domain) -> OpenDomain:
     from casewright.stores.paths import data_folder
 
     return domain.open(data_folder() / domain.name, default_encoder(), False)
-
-
-def _scope(domain: Domain) -> dict[str, str]:
-    return {field: known[0] for field, known in domain.scopes.items() if known}

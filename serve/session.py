@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from casewright.serve.planners import (
     local_model,
     make_planner,
 )
+from casewright.serve.scopes import demo_scope
 
 if TYPE_CHECKING:
     from casewright.domains import OpenDomain
@@ -120,7 +121,7 @@ def open_session(
             model,
             queries=domain.queries,
             encoder=encoder,
-            scope=demo_scope(domain) if scope is None else scope,
+            scope=demo_scope(domain.scopes) if scope is None else scope,
         )
         return Session(domain, opened, made, encoder)
     except BaseException:
@@ -197,51 +198,6 @@ def make_generator(name: str, encoder: Encoder, domain: Domain | None = None) ->
 
     check_generator(name)
     return ChatGenerator(chat_model(name), fallback=extractive)
-
-
-def demo_scope(domain: Domain) -> dict[str, str]:
-    """Return the domain's demo values, of the fields that have any."""
-    return {field: known[0] for field, known in domain.scopes.items() if known}
-
-
-def scope_of(domain: Domain, given: Mapping[str, str | None]) -> dict[str, str]:
-    """Return who asks: what was given, else the domain's demo values.
-
-    Raises:
-        InputError: A field or a value that the domain does not know, or one that has no default.
-    """
-    if unknown := [field for field in given if field not in domain.scopes]:
-        raise InputError(
-            f"There is no scope field {unknown[0]!r} in the domain {domain.name!r}. "
-            f"There are: {', '.join(domain.scopes) or 'none'}."
-        )
-    scope = {}
-    for field, known in domain.scopes.items():
-        value = given.get(field)
-        if value is not None and known and value not in known:
-            raise InputError(f"There is no {field} {value!r}. There are: {', '.join(known)}.")
-        if value is None and not known:
-            raise InputError(f"Who asks has to be said: give --scope {field}=VALUE.")
-        scope[field] = value or known[0]
-    return scope
-
-
-def read_scope(given: Sequence[str] | None, customer: str | None = None) -> dict[str, str]:
-    """Read who asks from ``FIELD=VALUE`` texts; ``customer`` is short for one of them.
-
-    Raises:
-        InputError: A text has another form, or a field is given twice.
-    """
-    texts = [*(given or ()), *([f"customer={customer}"] if customer is not None else ())]
-    scope: dict[str, str] = {}
-    for text in texts:
-        field, sign, value = text.partition("=")
-        if not (field and sign and value):
-            raise InputError(f"--scope {text} says nobody. Write FIELD=VALUE.")
-        if field in scope:
-            raise InputError(f"The scope field {field!r} is given twice. Give it once.")
-        scope[field] = value
-    return scope
 
 
 def read_context(text: str | None) -> dict[str, Any]:

@@ -70,12 +70,13 @@ def measure_service(domain: str, each: int, requests: int, seed: int = 0) -> Rep
 
 async def _bare(domain: str, questions: Sequence[str]) -> dict[int, Load]:
     from casewright.graph import RunContext
-    from casewright.serve.session import EXTRACTIVE, make_generator, open_session, scope_of
+    from casewright.serve.scopes import demo_scope
+    from casewright.serve.session import EXTRACTIVE, make_generator, open_session
 
     session = open_session(domain)
     try:
         graph = session.graph(make_generator(EXTRACTIVE, session.encoder, session.domain))
-        context = RunContext(scope=scope_of(session.domain, {}))
+        context = RunContext(scope=demo_scope(session.domain.scopes))
 
         async def ask(question: str) -> float | None:
             state = await graph.ainvoke({"question": question}, context=context)

@@ -33,6 +33,7 @@ from casewright.domains.backgammon.board_slices import (
 from casewright.domains.backgammon.position import Position, in_words
 from casewright.domains.picture import Wanted, opened_picture
 from casewright.errors import InputError
+from casewright.stores.encoders.onnx_session import inference_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -260,12 +261,7 @@ def _session(file: Path) -> tuple[InferenceSession, Mapping[str, str]]:
             f"The board reader's network {file} is not there. "
             "Train it: casewright finetune backgammon"
         )
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    session = inference_session(file, threads=1)
     return session, session.get_modelmeta().custom_metadata_map
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from casewright.domains.math24.card_image import card_input
 from casewright.errors import InputError
+from casewright.stores.encoders.onnx_session import inference_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -105,14 +106,7 @@ class CardReader:
                         f"The card reader's network {self._file} is not there. "
                         "Train it: casewright finetune math24"
                     )
-                import onnxruntime
-
-                options = onnxruntime.SessionOptions()
-                options.log_severity_level = 3
-                options.intra_op_num_threads = 1
-                session = onnxruntime.InferenceSession(
-                    str(self._file), options, providers=["CPUExecutionProvider"]
-                )
+                session = inference_session(self._file, threads=1)
                 told = session.get_modelmeta().custom_metadata_map
                 self._loaded = (session, float(told.get(THRESHOLD, 0.5)))
             return self._loaded

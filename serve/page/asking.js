@@ -46,18 +46,22 @@ async function resume(run, reply) {
   if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
   tell("");
   const { state } = run;
+  const statuses = run.steps.map((step) => step.status);
   await underWay(run, async (signal) => {
     resumed(run);
     draw();
     byId("answer").focus();
-    const body = reply === undefined ? { scope: run.asked?.scope ?? scope() } : { scope: run.asked?.scope ?? scope(), reply };
+    // Without a reply, JSON leaves the field out.
+    const body = { scope: run.asked?.scope ?? scope(), reply };
     let answer;
     try {
       answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);
     } catch (error) {
       // Nothing is lost: the reply stands in its field, and can be sent again.
-      if (error instanceof Refused) waits(run, run.questions);
-      if (error instanceof Refused) run.state = state;
+      if (error instanceof Refused) {
+        run.state = state;
+        run.steps.forEach((step, at) => { step.status = statuses[at]; });
+      }
       throw error;
     }
     if (answer.questions) waits(run, answer.questions);

@@ -15,7 +15,6 @@ from casewright.serve.service import (
     case_routes,
     docs_page,
     health_routes,
-    page_routes,
     problems,
     run_routes,
     thread_routes,
@@ -25,6 +24,7 @@ from casewright.serve.service.checkpoints import check_threads_file, open_checkp
 from casewright.serve.service.limits import Admission
 from casewright.serve.service.models import Problem
 from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.page_routes import add_page
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Authenticated, Tokens
 
@@ -75,9 +75,9 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         case_routes,
         health_routes,
         docs_page,
-        page_routes,
     ):
         app.include_router(routes.router)
+    add_page(app)
     if options.langserve:
         from casewright.serve.service.langserve_routes import add_langserve
 

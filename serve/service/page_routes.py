@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Request, Response
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 
 from casewright.serve.service.problems import RefusedError
 
-router = APIRouter(include_in_schema=False)
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
 #: What a browser is told that each is: what the system knows of file names differs.
 _TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
 }
 #: No other host, no script but the package's, and none may make HTML of text.
 _HEADERS = {
@@ -32,51 +34,27 @@ _HEADERS = {
 }
 
 
-class _Part(NamedTuple):
-    """A file of the page, what it is, and what tells its content from any other."""
+class _Page(StaticFiles):
+    """The page's files, under its policy; what it has not is told under it too."""
 
-    body: bytes
-    media_type: str
-    tag: str
-
-
-@router.api_route("/", methods=["GET", "HEAD"])
-async def page(request: Request) -> Response:
-    """Return the page."""
-    return _reply("index.html", request)
-
-
-@router.api_route("/page/{name:path}", methods=["GET", "HEAD"])
-async def part(name: str, request: Request) -> Response:
-    """Return a file of the page."""
-    return _reply(name, request)
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as error:
+            raise RefusedError(error.status_code, "The page has no such file.", _HEADERS) from error
+        response.headers.update(_HEADERS)
+        kind = _TYPES.get(path[path.rfind(".") :])
+        if kind is not None and response.status_code == 200:
+            response.headers["Content-Type"] = f"{kind}; charset=utf-8"
+        return response
 
 
-def _reply(name: str, request: Request) -> Response:
-    if name not in _parts():
-        raise RefusedError(404, "The page has no such file.", _HEADERS)
-    one = _parts()[name]
-    headers = {**_HEADERS, "ETag": one.tag}
-    if _known(request.headers.get("if-none-match", ""), one.tag):
-        return Response(None, 304, headers)
-    return Response(one.body, 200, headers, one.media_type)
+def add_page(app: FastAPI) -> None:
+    """Serve the page: itself at ``/``, its files below ``/page``."""
+    page = _Page(directory=str(files("casewright.serve").joinpath("page")))
 
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def index(request: Request) -> Response:
+        return await page.get_response("index.html", request.scope)
 
-def _known(header: str, tag: str) -> bool:
-    """Say whether a browser has what it asks for: ``If-None-Match`` names it."""
-    told = [one.strip().removeprefix("W/") for one in header.split(",")]
-    return tag in told or told == ["*"]
-
-
-@cache
-def _parts() -> dict[str, _Part]:
-    """Return every file; read once, when the first is asked for."""
-    return {
-        one.name: _part(one.read_bytes(), _TYPES[one.name.rpartition(".")[2]])
-        for one in files("casewright.serve").joinpath("page").iterdir()
-        if one.name.rpartition(".")[2] in _TYPES
-    }
-
-
-def _part(body: bytes, media_type: str) -> _Part:
-    return _Part(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    app.mount("/page", page)

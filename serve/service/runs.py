@@ -13,8 +13,8 @@ from typing import Any
 
 from langgraph.types import Command
 
-from casewright.errors import InputError
 from casewright.graph import ChatGenerator, RunContext, build_graph
+from casewright.serve.scopes import check_whole, scope_of
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.models import AskBody, ResumeBody
@@ -255,9 +255,10 @@ class Runs:
         if self.answers is not None and self.options.retain != "off":
             planner = EarlierPlanner(self._planner, self.answers, caller.tenant, self._pool)
         # Nobody may be taken for the demo's customer but on the machine of whoever tries it out.
-        whole = resumed or bool(self.options.tokens)
-        scope = {**scope_of(self.parts.scopes, given, whole=whole), "tenant": caller.tenant}
-        return RunContext(scope=scope, planner=planner)
+        if resumed or self.options.tokens:
+            check_whole(self.parts.scopes, given)
+        scope = scope_of(self.parts.scopes, given)
+        return RunContext(scope={**scope, "tenant": caller.tenant}, planner=planner)
 
     async def _ended(
         self, state: Mapping[str, Any], body: AskBody, caller: Caller, thread_id: str | None
@@ -292,34 +293,6 @@ class Runs:
 def unknown_thread() -> RefusedError:
     """Return the error of a thread that is not there, or another tenant's."""
     return RefusedError(404, "There is no such thread.")
-
-
-def scope_of(
-    known: Mapping[str, Any], given: Mapping[str, str], *, whole: bool = False
-) -> dict[str, str]:
-    """Return who asks: what was given, else the domain's first values.
-
-    Args:
-        known: Scope field to its values; one without any takes any, and has to be given.
-        given: What the request names.
-        whole: Whether every field has to be given.
-
-    Raises:
-        InputError: A field or a value that the domain does not know, or one that is missing.
-    """
-    for field, value in given.items():
-        if field not in known:
-            fields = ", ".join(sorted(known)) or "none"
-            raise InputError(f"There is no scope field {field!r:.80}. There are: {fields}.")
-        if known[field] and value not in known[field]:
-            raise InputError(f"There is no {field} {value!r:.80}.")
-    needed = {field for field, values in known.items() if whole or not values}
-    if missing := sorted(needed - given.keys()):
-        raise InputError(
-            f"The scope does not say who asks: send it with {', '.join(missing)}. It is not kept "
-            "from one request to the next."
-        )
-    return {field: given[field] if field in given else known[field][0] for field in known}
 
 
 def _given(body: AskBody) -> dict[str, Any]:

@@ -53,21 +53,35 @@ def mistakes(words: list[str]) -> str:
 
     Placeholders are let through: ``NAME`` or ``…`` for a command, anything for an argument.
     """
-    command = _program()
-    path, rest = "casewright", list(words)
-    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
-        name = rest.pop(0)
-        if name not in command.commands:
-            return "" if _ANY.fullmatch(name) else f"no command {path} {name}"
-        path, command = f"{path} {name}", command.commands[name]
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    path, command, rest = _called(words)
+    if hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        return "" if _ANY.fullmatch(rest[0]) else f"no command {path} {rest[0]}"
     given = {found for word in rest for found in _OPTION.findall(word.split("=")[0])}
-    unknown = sorted(given - known - {"--help", "-h"})
+    unknown = sorted(given - _options(command))
     return f"{path} has no option {', '.join(unknown)}" if unknown else ""
 
 
+def options_of(words: list[str]) -> set[str]:
+    """Return the options of the command that a call's words name."""
+    return _options(_called(words)[1])
+
+
+def _called(words: list[str]) -> tuple[str, Any, list[str]]:
+    """Return the command that is called, by its path, and the words after it."""
+    path, command, rest = "casewright", program(), list(words)
+    while hasattr(command, "commands") and rest and rest[0] in command.commands:
+        name = rest.pop(0)
+        path, command = f"{path} {name}", command.commands[name]
+    return path, command, rest
+
+
+def _options(command: Any) -> set[str]:
+    named = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    return named | {"--help", "-h"}
+
+
 @functools.cache
-def _program() -> Any:
+def program() -> Any:
     """Return all commands. Typer brings a click of its own: they are told by what they have."""
     import typer
 

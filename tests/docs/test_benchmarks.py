@@ -1,26 +1,19 @@
-"""Commands that docs/benchmarks names exist, and every measurement has a section."""
+"""Every measurement has a section with its command; test_snippets looks whether commands exist."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pytest
-import typer
-
-from casewright.serve.cli import app
+from tests.docs.commands import options_of, program
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted((DOCS / "benchmarks").glob("*.md"))
 FENCES = re.compile(r"```console\n(.*?)```", flags=re.DOTALL)
 SPANS = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 PLOTS = re.compile(r"!\[[^]]+\]\(\.\./plots/([a-z0-9_]+\.png)\)")
-#: Typer brings a click of its own, so commands are told by what they have.
-ROOT: Any = typer.main.get_command(app)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,45 +46,14 @@ def _sections() -> Iterator[Section]:
 SECTIONS = list(_sections())
 
 
-def _command(typed: str) -> tuple[Any, list[str]]:
-    """Return the command that a line calls, and the options that it gives it."""
-    words = shlex.split(typed, comments=True)[1:]
-    command = ROOT
-    while hasattr(command, "commands") and words[:1] != ["--help"]:
-        name = words.pop(0) if words else ""
-        assert name in command.commands, f"{typed}: no such command"
-        command = command.commands[name]
-    return command, [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-
-
-def _options(command: Any) -> set[str]:
-    named = {o for p in command.params for o in (*p.opts, *p.secondary_opts)}
-    return named | {"--help", "-h"}
-
-
 def _benches() -> set[str]:
-    return set(ROOT.commands["bench"].commands)
-
-
-def test_every_command_that_is_named_exists_and_has_the_options() -> None:
-    named = [(section, command) for section in SECTIONS for command in section.commands]
-    assert len(named) > len(_benches())
-    for section, typed in named:
-        command, options = _command(typed)
-        assert set(options) <= _options(command), f"{section}: {typed}"
-
-
-def test_command_that_does_not_exist_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="no such command"):
-        _command("casewright bench nothing")
-    command, options = _command("casewright bench stores --nothing 3")
-    assert not set(options) <= _options(command)
+    return set(program().commands["bench"].commands)
 
 
 def test_every_option_that_is_named_alone_is_one_of_a_command_beside_it() -> None:
     for page in PAGES:
         own = [section for section in SECTIONS if section.page == page.name]
-        known = {o for s in own for typed in s.commands for o in _options(_command(typed)[0])}
+        known = {o for s in own for typed in s.commands for o in options_of(typed.split()[1:])}
         for section in own:
             prose = FENCES.sub("", section.text)
             alone = [span for span in SPANS.findall(prose) if span.startswith("--")]

@@ -69,7 +69,7 @@ def test_package_itself_imports_no_room_but_to_start_the_command_line() -> None:
 
 def test_bench_uses_of_the_command_line_only_how_it_prints_and_finds_planners() -> None:
     used = {f.module for f in imports() if f.importer == "bench" and f.room == "serve"}
-    own = ("output", "planners", "session")
+    own = ("output", "planners", "scopes", "session")
     assert used <= {f"casewright.serve.{name}" for name in own}
 
 

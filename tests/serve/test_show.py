@@ -232,7 +232,7 @@ UNREADABLE = {
     "another tool than planned": (changed(steps=[{**STEP, "tool": "read"}]), "with 'read'"),
     "fewer planned steps than lines": (
         changed(plan="s1 = find()\n", steps=[STEP, {**STEP, "step": "s2"}]),
-        "its plan has 1 steps",
+        "its plan does not have the 2 steps",
     ),
     "results of what failed": (changed(steps=[{**STEP, "status": "failed"}]), "has results"),
     "evidence twice": (changed(evidence=[ITEM, ITEM]), "are called 'E1'"),
