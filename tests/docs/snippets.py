@@ -46,7 +46,7 @@ class Fence:
     "Nothing but blank lines stands between it and the block before."
 
     def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line} ({self.language})"
+        return f"{self.page.parent.name}/{self.page.name}:{self.line} ({self.language})"
 
 
 def fences(page: Path) -> list[Fence]:
