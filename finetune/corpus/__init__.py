@@ -1,0 +1,27 @@
+"""Toolboxes of many fields with annotated messages, to learn planning for unseen tools from."""
+
+from casewright.finetune.corpus.corpus import (
+    SPLITS,
+    CorpusToolbox,
+    Split,
+    read_corpus,
+    training_toolboxes,
+)
+from casewright.finetune.corpus.counts import corpus_counts
+from casewright.finetune.corpus.export import export_corpus
+from casewright.finetune.corpus.guests import guests, strangers
+from casewright.finetune.corpus.second_reading import Reading, read_second_reading
+
+__all__ = [
+    "SPLITS",
+    "CorpusToolbox",
+    "Reading",
+    "Split",
+    "corpus_counts",
+    "export_corpus",
+    "guests",
+    "read_corpus",
+    "read_second_reading",
+    "strangers",
+    "training_toolboxes",
+]
