@@ -7,14 +7,18 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import Field
 
 from casewright.errors import InputError
+from casewright.finetune.records import Record, Text, read_records
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, text_facet
 from casewright.stores.case import CASE_NAMESPACE
 from casewright.stores.feedback import SentenceStrategy, Strategy
 
 CASES, QUESTIONS = "cases.jsonl", "questions.jsonl"
+Labelled = TypeVar("Labelled", "_Case", "_Question")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,6 @@ class LabelledSet:
     """Cases that are searched, and labelled questions.
 
     Attributes:
-        name: How the set is called in tables.
-        store: Holds the cases.
-        training: Questions to learn from.
-        test: Questions that nothing is learned from.
         strategies: How later rounds search; states of all of them are learned from.
         settings: What the set was made of, kept with the judge.
     """
@@ -52,6 +52,18 @@ def is_labelled_folder(folder: Path) -> bool:
     return (folder / QUESTIONS).is_file() or (folder / CASES).is_file()
 
 
+class _Case(Record):
+    id: Text
+    text: Text
+    title: str | None = None
+
+
+class _Question(Record):
+    id: Text
+    question: Text
+    relevant: list[str] = Field(min_length=1)
+
+
 def read_labelled(folder: Path) -> tuple[list[Case], list[LabelledQuestion]]:
     """Read ``cases.jsonl`` and ``questions.jsonl``: one JSON object a line.
 
@@ -62,28 +74,30 @@ def read_labelled(folder: Path) -> tuple[list[Case], list[LabelledQuestion]]:
         InputError: A file is not there, or a line has another form; the message has its number.
     """
     cases: dict[str, Case] = {}
-    for where, told in _lines(folder / CASES):
-        key = _text(told, "id", where)
-        if key in cases:
-            raise InputError(f"{where}: another case has the id {key!r}. Give each its own.")
-        problem = {"text": _text(told, "text", where)}
-        if told.get("title") not in (None, ""):
-            problem = {"title": _text(told, "title", where), **problem}
+    for key, one, _ in _lines(folder / CASES, _Case):
+        problem = {**({"title": one.title} if one.title else {}), "text": one.text}
         id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", key])))
-        cases[key] = Case(problem, problem["text"], metadata={"key": key}, id=id_)
-    questions: dict[str, LabelledQuestion] = {}
-    for where, told in _lines(folder / QUESTIONS):
-        key = _text(told, "id", where)
-        if key in questions:
-            raise InputError(f"{where}: another question has the id {key!r}. Give each its own.")
-        wanted = told.get("relevant")
-        if not isinstance(wanted, list) or not wanted:
-            raise InputError(f"{where}: 'relevant' is {wanted!r:.80}. Give a list of case ids.")
-        if unknown := [one for one in wanted if not isinstance(one, str) or one not in cases]:
+        cases[key] = Case(problem, one.text, metadata={"key": key}, id=id_)
+    questions = []
+    for key, asked, where in _lines(folder / QUESTIONS, _Question):
+        if unknown := [name for name in asked.relevant if name not in cases]:
             raise InputError(f"{where}: {CASES} has no case with the id {unknown[0]!r:.80}.")
-        relevant = frozenset(cases[one].id for one in wanted)
-        questions[key] = LabelledQuestion(key, _text(told, "question", where), relevant)
-    return list(cases.values()), list(questions.values())
+        relevant = frozenset(cases[name].id for name in asked.relevant)
+        questions.append(LabelledQuestion(key, asked.question, relevant))
+    return list(cases.values()), questions
+
+
+def _lines(file: Path, form: type[Labelled]) -> Iterator[tuple[str, Labelled, str]]:
+    """Yield the ids of a file's records, the records, and their places."""
+    seen: set[str] = set()
+    for number, one in read_records(file, form, f"See {CASES} and {QUESTIONS} in the docs."):
+        where = f"{file}, line {number}"
+        if one.id in seen:
+            raise InputError(f"{where}: another line has the id {one.id!r}. Give each its own.")
+        seen.add(one.id)
+        yield one.id, one, where
+    if not seen:
+        raise InputError(f"{file} is empty. Give one JSON object a line.")
 
 
 def labelled_store(
@@ -118,36 +132,3 @@ def halves(
             "with; a hash of its id says which half a question is of. Give more questions."
         )
     return training, test
-
-
-def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8"
-        raise InputError(
-            f"{file} cannot be read: {reason}. Labelled data is a folder with {CASES} and "
-            f"{QUESTIONS}."
-        ) from error
-    empty = True
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{file}, line {number}"
-        try:
-            told = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where} is no JSON: {error}. Give one object a line.") from error
-        if not isinstance(told, dict):
-            raise InputError(f"{where} is {told!r:.80}. Give one JSON object a line.")
-        empty = False
-        yield where, told
-    if empty:
-        raise InputError(f"{file} is empty. Give one JSON object a line.")
-
-
-def _text(told: Mapping[str, Any], name: str, where: str) -> str:
-    value = told.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{where}: {name!r} is {value!r:.80}. Give text that is not empty.")
-    return value

@@ -38,7 +38,6 @@ class Outcome:
     """What loops found; means over questions.
 
     Attributes:
-        judged: Cases a question.
         found: Share of the relevant among the judged.
         single: The same for one search that finds as many.
         answer: Share of the relevant that was called relevant.
@@ -65,26 +64,18 @@ class Outcome:
 
 def outcome(walker: Walker, questions: Sequence[LabelledQuestion], marks: Marks) -> Outcome:
     """Run the loop of every question with these marks."""
-    judged, found, single, answer = [], [], [], []
-    right = called = 0
+    rows, right, called = [], 0, 0
     for asked in questions:
         rounds = walker.rounds(asked, marks)
         seen = [id_ for one, _ in rounds for id_ in one.ids]
         marked = {id_ for _, ids in rounds for id_ in ids}
-        judged.append(len(seen))
-        found.append(len(asked.relevant.intersection(seen)) / len(asked.relevant))
-        alone = walker.single(asked, len(seen))
-        single.append(len(asked.relevant.intersection(alone)) / len(asked.relevant))
-        answer.append(len(asked.relevant & marked) / len(asked.relevant))
+        ways = (seen, walker.single(asked, len(seen)), marked)
+        shares = [len(asked.relevant.intersection(way)) / len(asked.relevant) for way in ways]
+        rows.append([len(seen), *shares])
         right += len(asked.relevant & marked)
         called += len(marked)
-    return Outcome(
-        judged=float(np.mean(judged)),
-        found=float(np.mean(found)),
-        single=float(np.mean(single)),
-        answer=float(np.mean(answer)),
-        precision=right / max(called, 1),
-    )
+    judged, found, single, answer = np.mean(rows, axis=0).tolist()
+    return Outcome(judged, found, single, answer, right / max(called, 1))
 
 
 def judge_figures(
@@ -96,9 +87,7 @@ def judge_figures(
     """Return figures of a set and strategy; probabilities are those of the loop's own states.
 
     Args:
-        walker: Of the set and strategy.
         questions: None that the model was trained on.
-        model: The judge.
         controls: The same, trained on shuffled labels, at least one: their mean AUC is over the
             judge's states; the gain is that of the first. They know how often a candidate is
             relevant, in first rounds and in later ones, so that their AUC may be above 0.5.
@@ -132,14 +121,9 @@ def judge_figures(
 
 def auc(said: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
     """Return the area under the ROC curve; 0.5 where all labels are alike."""
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
-    right = int(labels.sum())
-    wrong = len(labels) - right
-    if not (right and wrong):
-        return 0.5
-    ranks = rankdata(said)
-    return float((ranks[labels].sum() - right * (right + 1) / 2) / (right * wrong))
+    return float(roc_auc_score(labels, said)) if labels.any() and not labels.all() else 0.5
 
 
 def calibration_error(said: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
@@ -148,11 +132,5 @@ def calibration_error(said: NDArray[np.float64], labels: NDArray[np.bool_]) -> f
     Source: Guo et al., "On calibration of modern neural networks" (2017), equation 3.
     """
     bins = np.minimum((said * BINS).astype(int), BINS - 1)
-    parts = [bins == number for number in range(BINS)]
-    return float(
-        sum(
-            part.mean() * abs(said[part].mean() - labels[part].mean())
-            for part in parts
-            if part.any()
-        )
-    )
+    parts = [bins == number for number in set(bins.tolist())]
+    return float(sum(p.mean() * abs(said[p].mean() - labels[p].mean()) for p in parts))

@@ -23,8 +23,6 @@ class Round:
     """What a judge is asked in a round.
 
     Attributes:
-        later: Something relevant was known.
-        ids: Of the candidates, best first.
         rows: Their features, array (n, f).
         labels: Whether each is relevant, array (n,).
     """
@@ -45,12 +43,7 @@ def gold(asked: Round) -> NDArray[np.bool_]:
 
 
 class Walker:
-    """Walks the loops of one set with one strategy; what it saw in a state it keeps.
-
-    Args:
-        labelled: The set.
-        strategy: How later rounds search.
-    """
+    """Walks the loops of one set with one strategy; what it saw in a state it keeps."""
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
         self.name = labelled.name

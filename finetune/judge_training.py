@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -35,12 +36,9 @@ class JudgeSettings:
         passes: Times that the states the judge itself reaches are added to those that the labels
             reach (DAgger: Ross, Gordon and Bagnell 2011).
         start: Thresholds of the first round and of later ones, before any are chosen.
-        first_thresholds: Tried for the first round.
-        later_thresholds: Tried for later rounds.
         folds: Of the training questions, to choose thresholds by.
         slack: Points of gain within which thresholds are alike; the better F1 is taken.
         controls: Judges that are trained on shuffled labels, to compare with.
-        seed: Of the first one's labels.
     """
 
     inverse_penalty: float = 0.03
@@ -76,7 +74,6 @@ def train_judge(
     the best F1 of what is called relevant. Equal data makes an equal model.
 
     Args:
-        sets: What to learn from.
         settings: ``None`` for those of the shipped judge.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
@@ -161,7 +158,7 @@ def _regression(
             "cases that answer none."
         )
     rows = np.concatenate([one.round.rows for one in states])
-    sizes = dict.fromkeys(dict.fromkeys(one.labelled for one in states), 0)
+    sizes: Counter[str] = Counter()
     for one in states:
         sizes[one.labelled] += len(one.round.labels)
     # Every set weighs alike, and a candidate 1 in the mean.
@@ -195,42 +192,30 @@ def _thresholds(
     settings: JudgeSettings,
 ) -> tuple[float, float]:
     """Return the thresholds that are best on questions that a fold's model was not trained on."""
-    folds = range(settings.folds)
     models = [
-        _fitted(
-            [one for one in states if _fold(one.labelled, one.question, settings) != n], settings
-        )
-        for n in folds
+        _fitted([s for s in states if _fold(s.labelled, s.question, settings) != n], settings)
+        for n in range(settings.folds)
     ]
     tried: dict[tuple[float, float], tuple[float, float]] = {}
-    pairs = itertools.product(settings.first_thresholds, settings.later_thresholds)
-    for thresholds in pairs:
-        made = [
-            _cross(labelled, walker, models, thresholds, settings) for labelled, walker in walkers
-        ]
-        tried[thresholds] = (
-            float(np.mean([gain for gain, _ in made])),
-            float(np.mean([f1 for _, f1 in made])),
-        )
+    for thresholds in itertools.product(settings.first_thresholds, settings.later_thresholds):
+        marks = [by_model(_with(model, thresholds)) for model in models]
+        made = [_cross(labelled, walker, marks, settings) for labelled, walker in walkers]
+        gain, f1 = np.mean(made, axis=0)
+        tried[thresholds] = float(gain), float(f1)
     most = max(gain for gain, _ in tried.values())
     near = {at: f1 for at, (gain, f1) in tried.items() if gain >= most - settings.slack}
     return max(near, key=lambda at: near[at])
 
 
 def _cross(
-    labelled: LabelledSet,
-    walker: Walker,
-    models: Sequence[JudgeModel],
-    thresholds: tuple[float, float],
-    settings: JudgeSettings,
+    labelled: LabelledSet, walker: Walker, marks: Sequence[Marks], settings: JudgeSettings
 ) -> tuple[float, float]:
-    """Return gain and F1, mean over all training questions."""
+    """Return gain and F1, mean over all training questions, each by its own fold's marks."""
     parts: list[tuple[int, Outcome]] = []
-    for number, model in enumerate(models):
+    for number, own in enumerate(marks):
         held = [q for q in labelled.training if _fold(labelled.name, q.id, settings) == number]
         if held:
-            marks = by_model(_with(model, thresholds))
-            parts.append((len(held), outcome(walker, held, marks)))
+            parts.append((len(held), outcome(walker, held, own)))
     counts = [count for count, _ in parts]
     return (
         float(np.average([one.gain for _, one in parts], weights=counts)),

@@ -34,12 +34,10 @@ class Lesson:
     """One query to learn from.
 
     Attributes:
-        read: The question.
         forms: The number of each ask's form, in order; ``None`` for one that is not trained.
         tools: For an ask by a tool of this record only: its name; else empty.
         spans: Where each ask's literals stand; ``None`` where they are no span.
         admitted: Numbers of the forms that the record's toolbox and context allow.
-        examples: The examples of the record's own tools.
     """
 
     read: ReaderInput

@@ -41,17 +41,9 @@ class ReaderSettings:
 
     Attributes:
         epochs: Passes over the queries; ``None`` for ``passes``.
-        batch: Queries a step.
-        rank: Rank of the LoRA matrices.
-        lora_rate: Learning rate of the LoRA matrices.
-        head_rate: Learning rate of everything else.
-        smoothing: Label smoothing of the forms.
         contrast: Weight of the contrastive loss over latents (Khosla et al. 2020).
-        temperature: Of that loss.
         hidden: Share of asks before that are shown as an unknown form.
         distracted: Share of queries that are shown another record's tool as well.
-        warm_up: Steps in which the learning rate rises.
-        seed: Of weights, order and dropout.
     """
 
     epochs: int | None = None

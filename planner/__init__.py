@@ -5,6 +5,7 @@ from casewright.planner.case_planner import CasePlanner
 from casewright.planner.chat_model import chat_model
 from casewright.planner.chat_planner import ChatPlanner
 from casewright.planner.model_planner import ModelPlanner
+from casewright.planner.narrowing import narrowing
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import (
     ContextRef,
@@ -19,7 +20,7 @@ from casewright.planner.plan import (
 from casewright.planner.plan_cases import plan_schema, plan_store
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.reader import Reader
-from casewright.planner.request import Planner, PlanRequest, PlanResult
+from casewright.planner.request import Planner, PlanRequest, PlanResult, Turn
 from casewright.planner.spans import is_span
 from casewright.planner.validate import MAX_STEPS, validate_plan, violations
 
@@ -42,9 +43,11 @@ __all__ = [
     "Reader",
     "Step",
     "StepRef",
+    "Turn",
     "chat_model",
     "format_plan",
     "is_span",
+    "narrowing",
     "parse_plan",
     "plan_schema",
     "plan_store",

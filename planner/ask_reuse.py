@@ -8,6 +8,7 @@ example's latent is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,10 @@ class AskReuse:
 
     def plans(self, request: PlanRequest) -> Iterator[Plan]:
         """Yield plans for a request, the likeliest first; they may break static checks."""
+        return (plan for plan, _ in self.readings(request))
+
+    def readings(self, request: PlanRequest) -> Iterator[tuple[Plan, float]]:
+        """Yield the same with the reader's probability of their asks, 0 to 1."""
         extra = example_asks(self._reader, request, self._known)
         reading = self._reader.read(request.question, request.context)
         for ended in self._search(reading, request, extra):
@@ -64,7 +69,8 @@ class AskReuse:
                 [request.question if s is None else reading.input.text(s) for s in spans]
                 for _, spans in ended.fed
             ]
-            yield needed(joined(list(zip(ended.asks, texts, strict=True))))
+            plan = needed(joined(list(zip(ended.asks, texts, strict=True))))
+            yield plan, math.exp(ended.score)
 
     def _search(
         self, reading: Reading, request: PlanRequest, extra: Sequence[ExampleAsk]

@@ -7,7 +7,7 @@ to a plan that no case has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from casewright.planner.plan import ContextRef, ListValue, Literal, Plan, Step, StepRef, Value
@@ -82,7 +82,7 @@ def asks_of(plan: Plan, question: str) -> list[tuple[Ask, list[str]]]:
     placed: dict[int, int] = {}
     found = []
     for last in (n for n in range(1, len(plan.steps) + 1) if n not in needed):
-        own = sorted(_feeders(plan, last) - placed.keys())
+        own = sorted(feeders(plan, last) - placed.keys())
         steps, texts = [], []
         for number in own:
             placed[number] = len(placed)
@@ -137,17 +137,22 @@ def needed(plan: Plan) -> Plan:
     kept = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
     if not kept or len(kept) == len(plan.steps):
         return plan
-    places = {old: new for new, old in enumerate(kept, 1)}
+    return restricted(plan, kept)
+
+
+def restricted(plan: Plan, kept: Iterable[int]) -> Plan:
+    """Return the plan of some of its steps, counted from 1; these need no others."""
+    places = {old: new for new, old in enumerate(sorted(kept), 1)}
 
     def moved(value: Value) -> Value:
         if isinstance(value, StepRef) and value.step in places:
             return StepRef(places[value.step], value.field, value.index)
         return value
 
-    return Plan(tuple(_mapped(plan.steps[number - 1], moved) for number in kept))
+    return Plan(tuple(_mapped(plan.steps[number - 1], moved) for number in places))
 
 
-def _feeders(plan: Plan, number: int) -> set[int]:
+def feeders(plan: Plan, number: int) -> set[int]:
     """Return a step and every step that it needs."""
     found, todo = set(), [number]
     while todo:

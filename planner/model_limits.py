@@ -6,3 +6,5 @@ MAX_TOKENS = 1024
 FREE_TOKENS = 256
 #: Memory for the key/value states of prompt heads.
 HEAD_BYTES = 512 * 2**20
+#: Disk space for them, between processes.
+HEAD_FILE_BYTES = 2**30

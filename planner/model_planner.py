@@ -7,9 +7,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from casewright.errors import InputError, PlanError
+from casewright.errors import PlanError
 from casewright.planner.chat_planner import plan_lines
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import FREE_TOKENS, HEAD_BYTES, MAX_TOKENS
@@ -17,16 +18,14 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
-from casewright.planner.tool_prior import ToolPrior
 from casewright.stores import CaseStore, MarginalSelector
+from casewright.stores.paths import cache_folder
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
     from casewright.planner.decoding import Decoder, Written
     from casewright.planner.decoding.matcher import Matcher
-    from casewright.planner.language_model import LanguageModel, PromptTokens, TokenModel
-    from casewright.planner.numpy_model import NumpyModel
-    from casewright.planner.numpy_model.decoder import NumpyDecoder
+    from casewright.planner.language_model import LanguageModel, PromptTokens
     from casewright.tools import ToolExample
 
 
@@ -50,8 +49,13 @@ class ModelPlanner:
     paper's planner does; lines around a plan do not count, as for a chat model. Where that is no
     valid plan, the fallback planner answers, and the result's ``written`` holds the text.
 
+    With a draft planner, the model reads that planner's plan in one step and writes on from where
+    it would have chosen otherwise. The plan is the one that it writes without (see
+    ``Decoder.write``), in fewer steps: the result's tokens tell ``model_steps``, and how many more
+    there would have been as ``drafted``.
+
     Args:
-        model: The language model; see ``load_language_model`` and ``load_numpy_model``.
+        model: The language model; see ``load_language_model``.
         fallback: Answers where the model does not; without one, one tool is asked the question.
         plan_cases: Plan cases to show as examples.
         examples: How many of them.
@@ -62,18 +66,16 @@ class ModelPlanner:
         head_bytes: Memory for the key/value states of prompt heads.
         static: See ``Decoder``.
         constrained: Whether the grammar is followed.
-        prior: Weight of the plan cases' own word on which tools to call, beside that of the model's
-            logits; for models so small that they have not read enough to know. See ``ToolPrior``.
-        spans: Under the grammar, texts are spans of the question wherever a parameter takes a text
-            without choices; for models so small that they misspell what they copy.
-
-    Raises:
-        InputError: A prior is given, and no plan cases.
+        draft: Planner whose plans are drafts; a quick one, such as the case planner. Questions that
+            are decoded together have none.
+        head_folder: Where the key/value states of prompt heads are kept between processes, if the
+            model was loaded from files: by default ``heads`` in the cache folder; ``None`` keeps
+            them in memory alone.
     """
 
     def __init__(
         self,
-        model: LanguageModel | NumpyModel,
+        model: LanguageModel,
         *,
         fallback: Planner | None = None,
         plan_cases: CaseStore | None = None,
@@ -85,14 +87,14 @@ class ModelPlanner:
         head_bytes: int = HEAD_BYTES,
         static: bool | None = None,
         constrained: bool = True,
-        prior: float = 0.0,
-        spans: bool = False,
+        draft: Planner | None = None,
+        head_folder: Path | Literal["cache"] | None = "cache",
     ) -> None:
-        if prior and plan_cases is None:
-            raise InputError("A prior over tools comes from plan cases. Give plan_cases, too.")
         self._model = model
-        self._decoder = _decoder(model, head_bytes, static)
-        self._matcher = _matchers(model, constrained=constrained, spans=spans)
+        kept = cache_folder() / "heads" if head_folder == "cache" else head_folder
+        self._decoder = _decoder(model, head_bytes, static, kept)
+        self._matcher = _matchers(model, constrained=constrained)
+        self._draft = draft
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
@@ -100,8 +102,6 @@ class ModelPlanner:
         self._seconds = seconds
         default = MAX_TOKENS if constrained else FREE_TOKENS
         self._tokens = default if tokens is None else tokens
-        self._weight = prior
-        self._prior = ToolPrior(plan_cases) if prior and plan_cases is not None else None
         self.batch = batch
         self.name = f"model:{model.name}{'' if constrained else ', grammar off'}"
 
@@ -155,7 +155,6 @@ class ModelPlanner:
 
     def _write(self, asked: Sequence[_Asked]) -> list[PlanResult]:
         """Return the plans of prompts that have one head."""
-        from casewright.planner.decoding.fusion import fused
         from casewright.planner.decoding.limits import Limits
 
         started = time.perf_counter()
@@ -165,11 +164,12 @@ class ModelPlanner:
         written: Sequence[Written | Exception]
         try:
             matchers = [self._matcher(one.request) for one in asked]
-            led = [self._led(one.request, m) for one, m in zip(asked, matchers, strict=True)]
             if len(asked) == 1:
-                written = [self._decoder.write(prompts[0], led[0], limits=limits, choose=fused)]
+                draft = self._drafted(asked[0].request)
+                alone = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
+                written = [alone]
             else:
-                written = self._decoder.write_many(prompts, led, limits=limits, choose=fused)
+                written = self._decoder.write_many(prompts, matchers, limits=limits)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             written = [error] * len(asked)
         share = (time.perf_counter() - started) / len(asked)
@@ -179,13 +179,16 @@ class ModelPlanner:
             for one, made, text in zip(asked, written, texts, strict=True)
         ]
 
-    def _led(self, request: PlanRequest, matcher: Matcher) -> Matcher:
-        """Return the matcher, with what the plan cases say where they are asked."""
-        from casewright.planner.decoding.fusion import FusedMatcher
-
-        if self._prior is None:
-            return matcher
-        return FusedMatcher(matcher, self._model, self._prior.shares(request), self._weight)
+    def _drafted(self, request: PlanRequest) -> str:
+        """Return the draft planner's plan; an empty text where there is none for the request."""
+        if self._draft is None:
+            return ""
+        try:
+            plan = self._draft.plan(request).plan
+            request.validate(plan)
+        except Exception:  # noqa: BLE001 - a draft saves time, and nothing depends on it
+            return ""
+        return str(plan)
 
     def _text_so_far(self, matcher: Matcher) -> str:
         """Return what was written without a grammar, also where decoding was stopped."""
@@ -203,6 +206,7 @@ class ModelPlanner:
             "output": len(made.tokens),
             "forced": made.forced,
             "model_steps": made.model_steps,
+            "drafted": made.drafted,
         }
         whole = self._model.decode(made.tokens)
         try:
@@ -226,29 +230,20 @@ class ModelPlanner:
 
 
 def _decoder(
-    model: LanguageModel | NumpyModel, head_bytes: int, static: bool | None
-) -> Decoder | NumpyDecoder:
-    """Return what writes with the model, importing no more than it needs."""
-    from casewright.planner.numpy_model import NumpyModel
-
-    if isinstance(model, NumpyModel):
-        from casewright.planner.numpy_model.decoder import NumpyDecoder
-
-        return NumpyDecoder(model, head_bytes=head_bytes)
+    model: LanguageModel, head_bytes: int, static: bool | None, head_folder: Path | None
+) -> Decoder:
     # Transformers is imported with it.
     from casewright.planner.decoding import Decoder
 
-    return Decoder(model, head_bytes=head_bytes, static=static)
+    return Decoder(model, head_bytes=head_bytes, static=static, head_folder=head_folder)
 
 
-def _matchers(
-    model: TokenModel, *, constrained: bool, spans: bool
-) -> Callable[[PlanRequest], Matcher]:
+def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
     """Return what makes the matcher of a request's plan."""
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 
-        return PlanGrammar(model.grammar_tokenizer, spans=spans).plan
+        return PlanGrammar(model.grammar_tokenizer).plan
     from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 
     allowed = text_tokens(model)

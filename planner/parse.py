@@ -25,6 +25,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-
 _REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
 _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
+#: Longer texts are no plan of a dozen steps, and hold whoever reads them.
+MAX_PLAN_CHARACTERS = 200_000
 #: Longer numbers are no measure of anything, and slow to convert.
 _LONGEST_NUMBER = 40
 _FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
@@ -38,6 +40,11 @@ def parse_plan(text: str) -> Plan:
     Raises:
         PlanError: The text is no plan; names the step, the rule and the mend.
     """
+    if len(text) > MAX_PLAN_CHARACTERS:
+        raise PlanError(
+            f"The plan has {len(text):,} characters; at most {MAX_PLAN_CHARACTERS:,} are read.",
+            "Write fewer steps, or shorter texts.",
+        )
     steps: list[Step] = []
     for raw in text.split("\n"):
         line = raw.strip(" \t\r")

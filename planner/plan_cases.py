@@ -86,6 +86,7 @@ def similar_plans(
             pick.hit.case.problem["question"],
             str(pick.hit.case.solution),
             tuple(json.loads(pick.hit.case.metadata.get("history", "[]"))),
+            tuple(pick.hit.case.metadata.get("context", ())),
         )
         for pick in picks
     ]

@@ -22,16 +22,15 @@ tools that fetch all the evidence needed to answer the question, and nothing els
 answer the question."""
 
 CONSTRAINTS = """\
-Constraints:
+Rules:
 - One line a step: sN = tool(parameter=value, ...), N counting from 1.
-- A value is a JSON string, a number, true, false, a flat list of values, question (the user's \
-question, verbatim), context.FIELD, sK.FIELD (a field of the first result of the earlier step K), \
-or sK[i].FIELD (the same of result i, counting from 0).
-- Each parameter lists where its value may come from: span means words of the question that stand \
-next to each other, literal any short text, question, context and step the references above.
-- Use only the tools above, with all their parameters; a parameter marked ? may be left out.
-- Steps that do not need each other run at the same time: do not chain them.
-- If nothing needs to be looked up, the plan is s1 = no_evidence()."""
+- A value is a JSON string, a number, true, false, a flat list, question (the whole question), \
+context.FIELD, sK.FIELD (of the first result of the earlier step K) or sK[i].FIELD (of result i, \
+from 0).
+- Each parameter lists what it may be: one of its choices, span (adjacent words of the question), \
+literal (any short text), question, context, step; ? may be left out.
+- Use only these tools. Steps that do not need each other are not chained.
+- Nothing to look up: s1 = no_evidence()."""
 
 #: Characters of a context value that the prompt shows.
 CONTEXT_VALUE = 200
@@ -39,9 +38,15 @@ CONTEXT_VALUE = 200
 
 @dataclass(frozen=True, slots=True)
 class PlanExample(ToolExample):
-    """A question with its plan, and the turns that the question leans on."""
+    """A question with its plan, and what the question was asked beside.
+
+    Attributes:
+        history: The turns that it leans on.
+        context: The names of the context's fields.
+    """
 
     history: tuple[Turn, ...] = ()
+    context: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +115,22 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
         for name, value in request.context.items()
         if value is not None
     }
-    parts.append(f"Context: {json.dumps(context, ensure_ascii=False)[: 10 * CONTEXT_VALUE]}")
-    parts.append(f"Question: {request.question}\nPlan:")
+    shown = json.dumps(context, ensure_ascii=False)[: 10 * CONTEXT_VALUE] if context else ""
+    parts.append(f"{_beside(shown)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
 
 
 def _example(example: ToolExample) -> str:
-    history = example.history if isinstance(example, PlanExample) else ()
-    return "\n\n".join([*map(_turn, history), f"Question: {example.query}\nPlan:\n{example.plan}"])
+    question = f"Question: {example.query}\nPlan:\n{example.plan}"
+    if not isinstance(example, PlanExample):
+        return question
+    return "\n\n".join(
+        [*map(_turn, example.history), _beside(", ".join(example.context)) + question]
+    )
+
+
+def _beside(context: str) -> str:
+    return f"Context: {context}\n" if context else ""
 
 
 def _turn(turn: Turn) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from casewright.planner.reader_input import MAX_TOKENS
 from casewright.planner.reader_weights import fingerprint, load_network
-from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
+from casewright.stores.encoders.onnx_cache import made_once
+from casewright.stores.encoders.onnx_export import export_onnx, quiet
 from casewright.stores.paths import cache_folder
-from casewright.stores.progress import note, told_progress
 
 #: The graphs: token states of a question; the next ask; where a literal stands.
 ENCODE, ASK, POINT = "encode.onnx", "ask.onnx", "point.onnx"
@@ -18,13 +18,13 @@ ENCODE, ASK, POINT = "encode.onnx", "ask.onnx", "point.onnx"
 def exported(folder: Path, graphs: Path | None = None) -> Path:
     """Return the folder that holds the graphs of a reader, made where they are not there yet."""
     target = graphs or cache_folder() / "readers" / fingerprint(folder)
-    with EXPORTING:
-        if not all((target / name).exists() for name in (ENCODE, ASK, POINT)):
-            note("Preparing the plan reader, once: exporting it to ONNX …")
-            with told_progress("Exporting the plan reader"):
-                with quiet():
-                    network = load_network(folder)
-                export_network(network, target)
+
+    def export() -> None:
+        with quiet():
+            network = load_network(folder)
+        export_network(network, target)
+
+    made_once(target, (ENCODE, ASK, POINT), "the plan reader", export)
     return target
 
 

@@ -77,6 +77,9 @@ class PlanResult:
         written: Where what a language model wrote was no valid plan: that, word for word, at most
             ``MAX_WRITTEN_CHARACTERS`` of it. Empty where it wrote nothing, or where a grammar
             let it write nothing else.
+        confidence: Probability that the plan is right, 0 to 1; ``None`` where the planner has none.
+        asks_back: The planner is so unsure that whoever asked should be asked what was meant.
+        alternatives: Other valid plans, the likeliest first.
     """
 
     plan: Plan
@@ -86,6 +89,17 @@ class PlanResult:
     milliseconds: float = 0.0
     tokens: Mapping[str, int] = field(default_factory=dict)
     written: str = ""
+    confidence: float | None = None
+    asks_back: bool = False
+    alternatives: tuple[Plan, ...] = ()
+
+    def doubt(self) -> dict[str, Any]:
+        """Return what is told of how sure the planner is, JSON-plain."""
+        return {
+            "confidence": None if self.confidence is None else round(self.confidence, 4),
+            "asks_back": self.asks_back,
+            "alternatives": [str(plan) for plan in self.alternatives],
+        }
 
 
 class Planner(Protocol):
@@ -143,12 +157,23 @@ def check_context(context: Any) -> None:
             'Give one such as {"product_id": "P001"}.'
         )
     try:
-        text = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
-        json.loads(text.encode(), parse_int=whole_number)
+        check_kept(dict(context))
     except UnicodeEncodeError as error:
         raise InputError("The context holds text that is not valid Unicode.") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"The context is no JSON object: {error}.") from error
+
+
+def check_kept(value: Any) -> None:
+    """Look whether every checkpointer can keep a value.
+
+    Raises:
+        UnicodeEncodeError: It holds half of a surrogate pair.
+        TypeError, ValueError, RecursionError: It is not JSON-plain, or holds a number that is not
+            finite or a whole one of more than 64 bits.
+    """
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    json.loads(text.encode(), parse_int=whole_number)
 
 
 def check_history(history: Any) -> None:
@@ -163,3 +188,9 @@ def check_history(history: Any) -> None:
                 "The history is no list of turns. Give "
                 '[{"question": "…", "answer": "…"}, …], the earliest first.'
             )
+    try:
+        check_kept(list(turns))
+    except UnicodeEncodeError as error:
+        raise InputError("The history holds text that is not valid Unicode.") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"The history is not JSON: {error}.") from error

@@ -36,6 +36,10 @@ class ShapeReuse:
         for question, plan in self._candidates(request):
             yield self._adapted(question, plan, request)
 
+    def readings(self, request: PlanRequest) -> Iterator[tuple[Plan, None]]:
+        """Yield the same; an elected shape has no probability."""
+        return ((plan, None) for plan in self.plans(request))
+
     def _candidates(self, request: PlanRequest) -> Iterator[tuple[str, Plan]]:
         """Yield cases to adapt, the best first: a question and its plan."""
         known = self._known

@@ -1,25 +1,26 @@
-"""Classifiers that are trained once for the same queries, and kept in the cache folder."""
+"""Classifiers that are trained once for the same queries: their weights, in the cache folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
+from zipfile import BadZipFile
+
+import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.baselines.classifier_file import (
-    FORMAT,
-    load_classifiers,
-    save_classifiers,
-)
-from casewright.finetune.baselines.classifier_planner import ClassifierPlanner
-from casewright.finetune.baselines.classifiers import train_classifiers
-from casewright.finetune.baselines.settings import ClassifierSettings
+from casewright.finetune.baselines.classifiers import ClassifierPlanner, train_classifiers
+from casewright.finetune.baselines.regression import ClassifierSettings
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
+
+#: Raised when weights or features change.
+FORMAT = 2
 
 
 def cached_classifiers(
@@ -38,13 +39,20 @@ def cached_classifiers(
     """
     given = settings or ClassifierSettings()
     file = cache_folder() / "classifiers" / f"{_digest(queries, encoder, given)}.npz"
-    if file.exists():
-        with suppress(InputError):
-            return load_classifiers(file, encoder)
+    # Arrays alone: nothing that could run code when it is read.
+    with (
+        suppress(InputError, OSError, ValueError, KeyError, EOFError, BadZipFile),
+        np.load(file, allow_pickle=False) as weights,
+    ):
+        return train_classifiers(queries, encoder, given, weights)
     note("Training the classifiers, once …")
     made = train_classifiers(queries, encoder, given)
     with suppress(OSError):
-        save_classifiers(made, file)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f"{file.name}.{os.getpid()}")
+        with part.open("wb") as opened:
+            np.savez(opened, ensemble=made.ensemble.weights, words=made.arguments.weights)
+        part.replace(file)
     return made
 
 

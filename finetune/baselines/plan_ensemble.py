@@ -10,20 +10,51 @@ a tool that a request brings along, is out of its reach.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.finetune.baselines.plan_labels import plan_labels
 from casewright.finetune.baselines.question_features import QuestionFeatures
-from casewright.finetune.baselines.regression import fit_regression, log_sigmoid
-from casewright.finetune.baselines.settings import ClassifierSettings
-from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
+from casewright.finetune.baselines.regression import ClassifierSettings, Floats, fit_regression
+from casewright.planner import (
+    AnnotatedQuery,
+    Literal,
+    Plan,
+    PlanRequest,
+    QuestionRef,
+    parse_plan,
+)
 from casewright.planner.plan_cases import runnable
-from casewright.planner.shape import shape
+from casewright.planner.shape import feeds, shape
+
+
+def plan_labels(plan: Plan) -> frozenset[str]:
+    """Return what holds of a plan: what the classifiers are asked, yes-or-no questions.
+
+    Of each tool: whether it is used, and more than once. Of each of its arguments: whether it is
+    the question, words of it, a field of the context or another tool's result. Of the whole: how
+    many steps are there for their own sake, since no other step needs their results.
+    """
+    counts = Counter(plan.tools)
+    kinds = {QuestionRef: "question", Literal: "literal"}
+    needed = {reference.step for step in plan.steps for reference in step.references()}
+    asked = sum(number not in needed for number in range(1, len(plan.steps) + 1))
+    return frozenset(
+        [
+            *(f"uses {tool}" for tool in counts),
+            *(f"repeats {tool}" for tool, count in counts.items() if count > 1),
+            *feeds(plan),
+            *(
+                f"{step.tool}.{name}<{kinds[type(value)]}"
+                for step in plan.steps
+                for name, value in step.arguments
+                if type(value) in kinds
+            ),
+            f"asks {asked}",
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,78 +62,68 @@ class PlanEnsemble:
     """Binary classifiers, and the plan shapes that they vote for.
 
     Attributes:
-        features: How a request becomes numbers.
-        labels: What each classifier says of a plan; see ``plan_labels``.
-        weights: Theirs and their intercepts, array (labels, columns + 1).
-        shapes: Plans with their literals left open.
+        labels: What each classifier says of a plan: those that some queries' plans have and some
+            have not; see ``plan_labels``.
         described: Which labels each shape has, array (shapes, labels).
         counts: How many queries have each, array (shapes,).
-        prior: How much the logarithm of a count counts.
+        weights: The classifiers' and their intercepts, array (labels, columns + 1).
     """
 
     features: QuestionFeatures
     labels: tuple[str, ...]
-    weights: NDArray[np.float32]
     shapes: tuple[Plan, ...]
     described: NDArray[np.bool_]
     counts: NDArray[np.int64]
-    prior: float
+    weights: Floats
 
     @classmethod
-    def fit(
-        cls,
-        queries: Sequence[AnnotatedQuery],
-        vectors: NDArray[np.float32],
-        settings: ClassifierSettings,
+    def untrained(
+        cls, queries: Sequence[AnnotatedQuery], dimension: int, settings: ClassifierSettings
     ) -> PlanEnsemble:
-        """Train a classifier for every label that some queries' plans have and some have not.
-
-        Args:
-            queries: With their gold plans.
-            vectors: Embeddings of their questions, array (queries, dimension).
-            settings: How.
-        """
-        questions = [query.query for query in queries]
+        """Return what queries tell without a training; all weights are 0."""
         contexts = [query.record.context for query in queries]
-        features = QuestionFeatures.of(questions, contexts, vectors.shape[1], settings)
-        rows = features.matrix(questions, vectors, contexts)
-        held = [plan_labels(query.plan) for query in queries]
-        counts = Counter(label for own in held for label in own)
-        least = settings.least
-        learned = sorted(n for n, count in counts.items() if least <= count <= len(held) - least)
-        weights = [fit_regression(rows, [n in own for own in held], settings) for n in learned]
+        features = QuestionFeatures.of([query.query for query in queries], contexts, settings)
+        counts = Counter(label for query in queries for label in plan_labels(query.plan))
+        most = len(queries) - settings.least
+        labels = sorted(n for n, count in counts.items() if settings.least <= count <= most)
         seen = Counter(shape(query.plan) for query in queries)
         shapes = tuple(parse_plan(text) for text in seen)
+        described = [[name in plan_labels(plan) for name in labels] for plan in shapes]
         return cls(
-            features,
-            tuple(learned),
-            np.stack(weights) if weights else np.zeros((0, rows.shape[1] + 1), np.float32),
-            shapes,
-            np.array([[name in plan_labels(plan) for name in learned] for plan in shapes], bool),
+            *(features, tuple(labels), shapes),
+            np.array(described, bool),
             np.array(list(seen.values())),
-            settings.prior,
+            np.zeros((len(labels), dimension + features.width + 1), np.float32),
         )
 
-    def ranked(self, request: PlanRequest, vector: NDArray[np.float32]) -> Iterator[Plan]:
-        """Yield the shapes whose tools and context fields the request has, the likeliest first.
+    def fitted(self, queries: Sequence[AnnotatedQuery], vectors: Floats) -> Floats:
+        """Return the weights of the classifiers, trained on these queries.
 
         Args:
-            request: What is asked.
+            vectors: Embeddings of their questions, array (queries, dimension).
+        """
+        contexts = [query.record.context for query in queries]
+        rows = self.features.matrix([query.query for query in queries], vectors, contexts)
+        held = [plan_labels(query.plan) for query in queries]
+        made = [
+            fit_regression(rows, [name in own for own in held], self.features.settings)
+            for name in self.labels
+        ]
+        return np.stack(made) if made else self.weights
+
+    def ranked(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
+        """Yield the shapes whose tools and context fields the request has, the likeliest first.
+
+        The classifiers are taken for independent of each other, as in naive Bayes.
+
+        Args:
             vector: The question's embedding, array (dimension,).
         """
-        scores = self._scores(request.question, vector, request.context)
+        row = self.features.matrix([request.question], vector[None], [request.context])
+        said = row @ self.weights[:, :-1].T + self.weights[:, -1]
+        # The logarithms of the logistic function, without overflow.
+        votes = np.where(self.described, -np.logaddexp(0, -said), -np.logaddexp(0, said))
+        scores = votes.sum(axis=1) + self.features.settings.prior * np.log(self.counts)
         for place in np.argsort(-scores, kind="stable"):
             if runnable(self.shapes[place], request):
                 yield self.shapes[place]
-
-    def _scores(
-        self, question: str, vector: NDArray[np.float32], context: Mapping[str, Any]
-    ) -> NDArray[np.float64]:
-        """Return each shape's log-probability, but for a constant.
-
-        The classifiers are taken for independent of each other, as in naive Bayes.
-        """
-        row = self.features.matrix([question], vector[None], [context])
-        said = row @ self.weights[:, :-1].T + self.weights[:, -1]
-        votes = np.where(self.described, log_sigmoid(said), log_sigmoid(-said)).sum(axis=1)
-        return np.asarray(votes + self.prior * np.log(self.counts), dtype=np.float64)

@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
-from casewright.finetune.baselines.settings import ClassifierSettings
+from casewright.finetune.baselines.regression import ClassifierSettings, Floats
 
 _TOKEN = re.compile(r"\w+|\?")
 #: Counts that grow with the number of things asked, each with the count that is plenty.
@@ -26,84 +25,71 @@ class QuestionFeatures:
     """Turns requests into rows of numbers.
 
     Attributes:
-        dimension: Of the embeddings.
         rarity: Words and pairs of words, each with its inverse document frequency.
-        fields: Fields of the context whose presence counts.
-        embedding_scale: Length of the embedding's part.
-        words_scale: Length of the words' part.
+        settings: The lengths of the embedding's part and of the words'.
     """
 
-    dimension: int
     rarity: Mapping[str, float]
     fields: tuple[str, ...]
-    embedding_scale: float
-    words_scale: float
+    settings: ClassifierSettings
 
     @classmethod
     def of(
         cls,
         questions: Sequence[str],
         contexts: Sequence[Mapping[str, Any]],
-        dimension: int,
         settings: ClassifierSettings,
     ) -> QuestionFeatures:
         """Choose the words and fields that are frequent enough."""
         words = Counter(token for question in questions for token in _tokens(question))
         fields = Counter(field for context in contexts for field in _present(context))
-        return cls(
-            dimension,
-            {
-                token: math.log(len(questions) / count)
-                for token, count in sorted(words.items())
-                if count >= settings.least_word
-            },
-            tuple(sorted(name for name, count in fields.items() if count >= settings.least)),
-            settings.embedding_scale,
-            settings.words_scale,
-        )
+        rarity = {
+            token: math.log(len(questions) / count)
+            for token, count in sorted(words.items())
+            if count >= settings.least_word
+        }
+        frequent = sorted(name for name, count in fields.items() if count >= settings.least)
+        return cls(rarity, tuple(frequent), settings)
 
     @property
     def width(self) -> int:
-        """Numbers of a row."""
-        return self.dimension + len(self.rarity) + len(_LENGTHS) + len(self.fields)
+        """Numbers of a row, beside its embedding."""
+        return len(self.rarity) + len(_LENGTHS) + len(self.fields)
 
     def matrix(
         self,
         questions: Sequence[str],
-        vectors: NDArray[np.float32],
+        vectors: Floats,
         contexts: Sequence[Mapping[str, Any]],
     ) -> csr_array:
-        """Return one row a request.
+        """Return one row a request: embedding, words, lengths, fields.
 
         Args:
-            questions: n texts.
             vectors: Their embeddings, array (n, dimension).
-            contexts: n contexts.
 
         Returns:
-            Sparse array (n, ``width``) of float32: embedding, words, lengths, fields.
+            Sparse array (n, dimension + ``width``) of float32.
         """
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         # No encoder promises unit vectors; a zero vector says nothing.
-        units = self.embedding_scale * vectors / np.where(lengths > 0, lengths, 1)
-        columns = {word: self.dimension + place for place, word in enumerate(self.rarity)}
-        behind = range(self.dimension + len(columns), self.width)
-        places: list[NDArray[np.int64]] = []
-        values: list[NDArray[np.float32]] = []
-        for question, unit, context in zip(questions, units, contexts, strict=True):
-            words = sorted(columns.keys() & _tokens(question))
-            weights = np.array([self.rarity[word] for word in words], dtype=np.float32)
-            norm = float(np.linalg.norm(weights)) or 1.0
-            there = _present(context)
-            more = [min(len(p.findall(question)), most) / most for p, most in _LENGTHS]
-            more += [float(field in there) for field in self.fields]
-            places.append(np.array([*range(self.dimension), *(columns[w] for w in words), *behind]))
-            values.append(
-                np.concatenate([unit, self.words_scale / norm * weights, more], dtype=np.float32)
-            )
-        starts = np.cumsum([0, *map(len, places)])
-        shape = (len(questions), self.width)
-        return csr_array((np.concatenate(values), np.concatenate(places), starts), shape=shape)
+        units = self.settings.embedding_scale * vectors / np.where(lengths > 0, lengths, 1)
+        columns = {word: place for place, word in enumerate(self.rarity)}
+        found = [sorted(columns.keys() & _tokens(question)) for question in questions]
+        rare = [np.array([self.rarity[w] for w in own], dtype=np.float32) for own in found]
+        scaled = [
+            self.settings.words_scale / (float(np.linalg.norm(own)) or 1.0) * own for own in rare
+        ]
+        places = [columns[word] for own in found for word in own]
+        starts = np.cumsum([0, *map(len, found)])
+        words = csr_array((np.concatenate(scaled), places, starts), (len(found), len(columns)))
+        more = [
+            [
+                *(min(len(sign.findall(question)), most) / most for sign, most in _LENGTHS),
+                *(float(field in _present(context)) for field in self.fields),
+            ]
+            for question, context in zip(questions, contexts, strict=True)
+        ]
+        return hstack([units, words, np.array(more)], format="csr", dtype=np.float32)
 
 
 def _tokens(question: str) -> set[str]:

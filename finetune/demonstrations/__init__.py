@@ -15,12 +15,11 @@ from casewright.finetune.demonstrations.asked import (
 )
 from casewright.finetune.demonstrations.calibrate import Calibration, Sweep, calibrate
 from casewright.finetune.demonstrations.chat_scorer import ChatScorer
-from casewright.finetune.demonstrations.judged import JudgedQuestion
+from casewright.finetune.demonstrations.judged import JudgedQuestion, QuestionForm
 from casewright.finetune.demonstrations.measures import Verdicts, measure
 from casewright.finetune.demonstrations.model_scorer import ModelScorer
 from casewright.finetune.demonstrations.open_scorer import open_scorer
 from casewright.finetune.demonstrations.quality import measure_quality
-from casewright.finetune.demonstrations.question_form import QuestionForm
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,10 +27,7 @@ class AnswerNetwork:
 
     A context's key/value states are computed once. Its answers follow it in one row, each of which
     sees the context and itself, by a mask of its own: the states are neither copied nor computed
-    again. Of networks that take no such mask, each answer has a row with a copy of the states.
-
-    Args:
-        model: The model.
+    again. Networks that take no such mask read the context again with each answer.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -43,6 +40,9 @@ class AnswerNetwork:
     @torch.inference_mode()
     def shared(self, asked: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities, each context being read once for all of its answers."""
+        narrow = self._window is not None and max(one.longest for one in asked) > self._window
+        if narrow or not self._packs:
+            return self.apart(asked)
         contexts, mask = self._padded([one.context for one in asked])
         read = self._network(
             input_ids=contexts,
@@ -52,10 +52,8 @@ class AnswerNetwork:
             logits_to_keep=1,
         )
         first = read.logits[:, -1].float().log_softmax(-1)
-        narrow = self._window is not None and max(one.longest for one in asked) > self._window
         # What follows the first token of an answer is read with it.
-        rest = self._apart_rows if narrow or not self._packs else self._packed
-        more = rest(asked, read.past_key_values, mask)
+        more = self._packed(asked, read.past_key_values, mask)
         return [
             [
                 [float(first[row, answer[0]]), *more[row][place]]
@@ -84,54 +82,32 @@ class AnswerNetwork:
 
     def _packed(self, asked: Sequence[AnswerTokens], states: Any, mask: Tensor) -> Logprobs:
         """Return the log-probabilities from each answer's second token on, a row a question."""
-        parts = [[answer[:-1] for answer in one.answers] for one in asked]
         ids, owners, offsets, wanted = [], [], [], []
-        for one, row in zip(asked, parts, strict=True):
-            lengths = torch.tensor([len(part) for part in row])
-            owners.append(torch.repeat_interleave(torch.arange(1, len(row) + 1), lengths))
-            offsets.append(torch.cat([torch.arange(n) for n in lengths.tolist()]))
-            ids.append(torch.tensor([token for part in row for token in part], dtype=torch.long))
-            wanted.append(
-                torch.tensor([t for answer in one.answers for t in answer[1:]], dtype=torch.long)
-            )
+        for one in asked:
+            lengths = [len(answer) - 1 for answer in one.answers]
+            owners.append([at for at, n in enumerate(lengths, 1) for _ in range(n)])
+            offsets.append([at for n in lengths for at in range(n)])
+            ids.append([token for answer in one.answers for token in answer[:-1]])
+            wanted.append([token for answer in one.answers for token in answer[1:]])
         # Padding is of no answer: its owner is 0.
-        owner = pad_sequence(owners, batch_first=True).to(self._device)
+        owner, offset = self._padded(owners, "right")[0], self._padded(offsets, "right")[0]
         if not owner.shape[1]:
             return [[[] for _ in one.answers] for one in asked]
-        offset = pad_sequence(offsets, batch_first=True).to(self._device)
         own = (owner[:, :, None] == owner[:, None, :]) & (offset[:, :, None] >= offset[:, None, :])
         seen = torch.cat([mask.bool()[:, None, :].expand(-1, own.shape[1], -1), own], dim=2)
         read = self._network(
-            input_ids=pad_sequence(ids, batch_first=True).to(self._device),
+            input_ids=self._padded(ids, "right")[0],
             attention_mask=self._bias(seen),
             position_ids=mask.sum(1, keepdim=True) + offset,
             past_key_values=states,
             use_cache=True,
         )
-        found = _picked(read.logits, pad_sequence(wanted, batch_first=True).to(self._device))
-        return [_cut(row, [len(p) for p in part]) for row, part in zip(found, parts, strict=True)]
-
-    def _apart_rows(self, asked: Sequence[AnswerTokens], states: Any, mask: Tensor) -> Logprobs:
-        """Return the log-probabilities from each answer's second token on, a row an answer."""
-        rows = [row for row, one in enumerate(asked) for _ in one.answers]
-        answers = [answer for one in asked for answer in one.answers]
-        lengths = [len(answer) - 1 for answer in answers]
-        if not max(lengths):
-            return [[[] for _ in one.answers] for one in asked]
-        chosen = torch.tensor(rows, device=self._device)
-        states.batch_select_indices(chosen)
-        real = pad_sequence([torch.ones(n, dtype=mask.dtype) for n in lengths], batch_first=True)
-        whole = torch.cat([mask[chosen], real.to(self._device)], dim=1)
-        read = self._network(
-            input_ids=self._right_padded([answer[:-1] for answer in answers]),
-            attention_mask=whole,
-            position_ids=_positions(whole)[:, mask.shape[1] :],
-            past_key_values=states,
-            use_cache=True,
-        )
-        found = _picked(read.logits, self._right_padded([answer[1:] for answer in answers]))
-        flat = (row[:length] for row, length in zip(found, lengths, strict=True))
-        return [[next(flat) for _ in one.answers] for one in asked]
+        found = _picked(read.logits, self._padded(wanted, "right")[0])
+        rows = [iter(row) for row in found]
+        return [
+            [list(islice(row, len(answer) - 1)) for answer in one.answers]
+            for row, one in zip(rows, asked, strict=True)
+        ]
 
     @torch.inference_mode()
     def _takes_own_masks(self, vocabulary: int) -> bool:
@@ -153,19 +129,14 @@ class AnswerNetwork:
         shown = torch.zeros((), dtype=dtype, device=self._device)
         return torch.where(seen, shown, hidden)[:, None]
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Return rows padded on the left, and the mask of what is theirs."""
+    def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
+        """Return rows padded on one side, and the mask of what is theirs."""
         made = [torch.tensor(row, dtype=torch.long) for row in rows]
-        mask = [torch.ones_like(row) for row in made]
         ids, own = (
-            pad_sequence(part, batch_first=True, padding_side="left").to(self._device)
-            for part in (made, mask)
+            pad_sequence(part, batch_first=True, padding_side=side).to(self._device)
+            for part in (made, [torch.ones_like(row) for row in made])
         )
         return ids, own
-
-    def _right_padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        made = [torch.tensor(row, dtype=torch.long) for row in rows]
-        return pad_sequence(made, batch_first=True).to(self._device)
 
 
 def _positions(mask: Tensor) -> Tensor:
@@ -178,12 +149,3 @@ def _picked(logits: Tensor, wanted: Tensor) -> list[list[float]]:
     chosen = scores.gather(-1, wanted.unsqueeze(-1)).squeeze(-1) - scores.logsumexp(-1)
     rows: list[list[float]] = chosen.tolist()
     return rows
-
-
-def _cut(row: Sequence[float], lengths: Sequence[int]) -> list[list[float]]:
-    """Return a row's numbers in parts of these lengths."""
-    parts, start = [], 0
-    for length in lengths:
-        parts.append(list(row[start : start + length]))
-        start += length
-    return parts

@@ -17,13 +17,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, what is shown before it, and the answers whose probabilities are wanted.
-
-    Attributes:
-        question: The question.
-        answers: At least one.
-        demonstrations: In the order in which a prompt shows them.
-    """
+    """A question, its answers, at least one, and what a prompt shows before it, in order."""
 
     question: str
     answers: tuple[str, ...]
@@ -32,12 +26,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """How likely a model holds a text to be.
-
-    Attributes:
-        logprob: Natural logarithm of its probability: the sum over its tokens.
-        tokens: How many tokens it has.
-    """
+    """How likely a model holds a text to be: the natural logarithm, a sum over its tokens."""
 
     logprob: float
     tokens: int

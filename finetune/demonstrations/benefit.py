@@ -38,8 +38,6 @@ def verdicts(
     """Measure several selections at once.
 
     Args:
-        scorer: The model.
-        questions: The questions.
         shown: For each selection what it shows before each question.
         progress: Whether a bar is shown; see ``progress_bar``.
 

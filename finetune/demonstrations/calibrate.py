@@ -49,8 +49,6 @@ class Cost:
 
     Attributes:
         questions: Prompts that are not scored yet, each with its answers.
-        answers: Their answers.
-        tokens: What the model reads for them.
         seconds: How long it will take, by the first of them; ``None`` where nothing was tried.
     """
 
@@ -67,7 +65,6 @@ class SettingResult:
     Attributes:
         lambda_d: Share of the relevance; the rest is diversity's.
         lambda_b: Share of the similarity in the relevance; the rest is quality's.
-        benefit: Mean of the measure over the questions.
         interval: Its 95 % interval.
         dpo: Mean over the questions of the mean of log σ(Δ).
         cosine: Mean cosine of the pairs that were shown: the lower, the more diverse.
@@ -86,16 +83,9 @@ class Calibration:
     """Which settings help a model, and by how much.
 
     Attributes:
-        model: The model's name.
-        measure: What benefit is.
-        questions: How many there were.
-        k: How many demonstrations each was shown.
-        rows: The settings of the sweep.
-        choice: The best of them, with intervals.
         held_out: Benefit, with intervals, on questions that took no part in the choice, by name:
             ``chosen`` of whatever the other questions chose; ``nearest`` of λ_d = λ_b = 1; and
             ``random`` of cases drawn at random.
-        cost: What had to be scored.
     """
 
     model: str
@@ -122,13 +112,11 @@ class Sweep:
     """What a calibration tries, and on how much.
 
     Attributes:
-        k: How many demonstrations are shown.
         lambdas_d: Values of λ_d, from 0 to 1.
         lambdas_b: Values of λ_b; other than 1 they weigh the store's quality: see
             ``measure_quality``.
         measure: What is to be best: one of ``MEASURES``.
         limit: At most so many questions, drawn at random.
-        seed: Of the draws.
 
     Raises:
         InputError: A number cannot be used, or there is no such measure.
@@ -162,10 +150,7 @@ class Prepared:
     """A calibration whose selections are made, before anything is scored but to tell its cost.
 
     Attributes:
-        sweep: What is tried.
-        questions: What is asked.
         shown: For each setting what it shows before each question; last a random draw.
-        cost: What is to be scored.
     """
 
     sweep: Sweep
@@ -213,7 +198,7 @@ def run(prepared: Prepared, scorer: AnswerScorer, *, progress: bool | None = Non
         measure=sweep.measure,
         questions=len(asked),
         k=sweep.k,
-        rows=_rows(sweep.settings, found, benefit, prepared.shown, resamples),
+        rows=_rows(prepared, found, benefit, resamples),
         choice=choose(sweep.settings, benefit[:-1], resamples),
         held_out=held_out(sweep.settings, benefit, resamples, sweep.seed),
         cost=prepared.cost,
@@ -232,12 +217,9 @@ def calibrate(
     """Find the selection of a store's cases that helps a model most.
 
     Args:
-        store: The cases.
         scorer: The model; a ``RecordedScorer`` of it goes on where a killed run was.
         questions: Questions with their answers; by default the store's own cases, each asked
             without those of its group.
-        sweep: What is tried.
-        reading: How cases read as demonstrations.
         progress: Whether bars are shown; see ``progress_bar``.
 
     Raises:
@@ -250,25 +232,18 @@ def calibrate(
 
 
 def _rows(
-    settings: Sequence[tuple[float, float]],
-    found: Sequence[Sequence[Verdicts]],
-    benefit: Floats,
-    shown: Sequence[Sequence[Shown]],
-    resamples: Resamples,
+    prepared: Prepared, found: Sequence[Sequence[Verdicts]], benefit: Floats, resamples: Resamples
 ) -> list[SettingResult]:
     rows = []
-    for number, (lambda_d, lambda_b) in enumerate(settings):
-        cosines = [one.cosine for one in shown[number] if one.cosine is not None]
-        rows.append(
-            SettingResult(
-                lambda_d,
-                lambda_b,
-                float(benefit[number].mean()),
-                interval_of(benefit[number], resamples),
-                float(np.mean([one.preference for one in found[number]])),
-                float(np.mean(cosines)) if cosines else None,
-            )
-        )
+    settings = prepared.sweep.settings
+    for (lambda_d, lambda_b), own, measured, shown in zip(
+        settings, benefit, found, prepared.shown, strict=False
+    ):
+        cosines = [one.cosine for one in shown if one.cosine is not None]
+        dpo = float(np.mean([one.preference for one in measured]))
+        interval = interval_of(own, resamples)
+        cosine = float(np.mean(cosines)) if cosines else None
+        rows.append(SettingResult(lambda_d, lambda_b, float(own.mean()), interval, dpo, cosine))
     return rows
 
 
@@ -320,4 +295,34 @@ def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
         raise InputError(
             f"The measure {measure!r} needs wrong answers, and the questions have none. Take "
             "margin or dpo, or give wrong answers."
+        )
+
+
+def draw_calibration(axes: Any, found: Calibration) -> None:
+    """Draw the benefit of each setting over the mean cosine of what it shows."""
+    for lambda_b in sorted({row.lambda_b for row in found.rows}):
+        rows = [r for r in found.rows if r.lambda_b == lambda_b and r.cosine is not None]
+        _draw_line(axes, rows, f"λ_b = {lambda_b:g}")
+    axes.axhline(found.held_out["random"][0], color="grey", linestyle=":", label="random cases")
+    axes.set_xlabel("mean cosine of the pairs shown (left: more diverse)")
+    axes.set_ylabel(f"{found.measure}, mean of {found.questions} questions")
+    axes.set_title(f"{found.model}: each point a λ_d, {found.k} demonstrations")
+    axes.legend()
+
+
+def _draw_line(axes: Any, rows: Sequence[SettingResult], label: str) -> None:
+    cosines = [row.cosine for row in rows]
+    benefits = [row.benefit for row in rows]
+    reach = [
+        [row.benefit - row.interval[0] for row in rows],
+        [row.interval[1] - row.benefit for row in rows],
+    ]
+    axes.errorbar(cosines, benefits, yerr=reach, marker="o", capsize=2, linewidth=1, label=label)
+    for row in rows:
+        axes.annotate(
+            f"{row.lambda_d:g}",
+            (row.cosine, row.benefit),
+            textcoords="offset points",
+            xytext=(4, 4),
+            fontsize=7,
         )

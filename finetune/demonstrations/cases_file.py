@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.judged import JudgedQuestion
 from casewright.finetune.demonstrations.quality import QUALITY_RANGE
-from casewright.finetune.queries.query_files import read_text
+from casewright.finetune.records import Form, Text, read_records
 from casewright.stores import Case, CaseSchema, Encoder, text_facet
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class _Line(BaseModel):
@@ -36,7 +32,7 @@ class _Demonstration(_Line):
 
 
 class _Question(_Line):
-    right: list[Text]
+    right: list[Text] = Field(min_length=1)
 
 
 def demonstration_schema(encoder: Encoder) -> CaseSchema:
@@ -83,26 +79,10 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
     ]
 
 
-def _lines(path: Path, form: type[Any]) -> Iterator[Any]:
+def _lines(path: Path, form: type[Form]) -> Iterator[Form]:
     empty = True
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
+    for _, line in read_records(path, form, "Its fields are those of the command's help."):
         empty = False
-        try:
-            read = form.model_validate(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: {_told(error)}") from error
-        if isinstance(read, _Question) and not read.right:
-            raise InputError(f"{path}, line {number}: right is empty. Give at least one answer.")
-        yield read
+        yield line
     if empty:
         raise InputError(f"{path} is empty. Give one JSON object a line.")
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        return f"{name}: {first['msg']}. Its fields are those of the command's help."
-    return f"no JSON object: {error}."

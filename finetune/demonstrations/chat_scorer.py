@@ -43,18 +43,10 @@ class ChatScorer:
 
     Args:
         model: The chat model; it is asked for ``logprobs`` and ``top_logprobs``.
-        name: Its name.
-        seconds: Deadline of a request.
-        concurrent: Requests under way at once.
     """
 
     def __init__(
-        self,
-        model: BaseChatModel,
-        name: str,
-        *,
-        seconds: float = 60.0,
-        concurrent: int = 8,
+        self, model: BaseChatModel, name: str, *, seconds: float = 60.0, concurrent: int = 8
     ) -> None:
         self.name = name
         self._model = model

@@ -19,12 +19,9 @@ class Choice:
     """The best setting of a sweep.
 
     Attributes:
-        lambda_d: Its λ_d.
-        lambda_b: Its λ_b.
         benefit: Its mean benefit. It was chosen by this number, which flatters it.
         gain: How much more than λ_d = λ_b = 1 it has, and the 95 % interval.
         lambda_d_interval: Between which values of λ_d 95 % of resamples of the questions choose.
-        lambda_b_interval: The same of λ_b.
         as_good: The settings whose benefit is not surely less, by a paired 95 % interval.
     """
 
@@ -45,13 +42,7 @@ def best_of(settings: Sequence[tuple[float, float]], means: Floats) -> int:
 def choose(
     settings: Sequence[tuple[float, float]], benefit: Floats, resamples: Resamples
 ) -> Choice:
-    """Choose the setting with the highest mean benefit.
-
-    Args:
-        settings: λ_d and λ_b; (1, 1) is among them.
-        benefit: Of each setting for each question, array (settings, questions).
-        resamples: Of the questions.
-    """
+    """Choose the setting (λ_d, λ_b) with the highest mean benefit, array (settings, questions)."""
     means = _means(benefit, resamples)
     best = best_of(settings, benefit.mean(axis=1))
     plain = settings.index((1.0, 1.0))
@@ -81,7 +72,6 @@ def held_out(
         settings: λ_d and λ_b; (1, 1) is among them.
         benefit: Of each setting, and last of the random draw, array (settings + 1, questions).
         resamples: Of the questions; those of one group are left out together.
-        seed: Of the parts.
 
     Returns:
         Mean and 95 % interval of ``chosen``, ``nearest`` and ``random``.

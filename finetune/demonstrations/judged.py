@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,6 @@ class JudgedQuestion:
     """A question whose answers are known.
 
     Attributes:
-        question: The question.
         right: Right answers, the best one first; at least one.
         wrong: Wrong answers; there may be none.
         group: Metadata field, and what it is in cases of this question, which are not shown before
@@ -48,7 +48,6 @@ class CaseReading:
     """How a store's cases read as demonstrations, and as questions with answers.
 
     Attributes:
-        component: The problem's component that is the question.
         group: Metadata field by which cases of one question are known: none of them is shown
             before that question.
         wrong: Metadata field with a list of wrong answers, where there is one.
@@ -114,3 +113,55 @@ def _texts(case: Case, name: str) -> Sequence[str]:
             f"Case {case.id} has {given!r:.80} as {name!r} in its metadata. Give a list of texts."
         )
     return given
+
+
+_FIELD = re.compile(r"\{(question|answer)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionForm:
+    """The form of a prompt, by default that of TruthfulQA's own evaluation (Lin et al. 2022).
+
+    ``{question}`` and ``{answer}`` stand for the texts.
+
+    Attributes:
+        demonstration: One of the questions before, with its answer.
+        answer: What follows it. It begins with the space, as tokenizers join it to a word.
+
+    Raises:
+        InputError: A part lacks what it is the form of.
+    """
+
+    demonstration: str = "Q: {question}\nA: {answer}\n\n"
+    question: str = "Q: {question}\nA:"
+    answer: str = " {answer}"
+    opening: str = ""
+
+    def __post_init__(self) -> None:
+        needed = {
+            "demonstration": ("{question}", "{answer}"),
+            "question": ("{question}",),
+            "answer": ("{answer}",),
+        }
+        for name, fields in needed.items():
+            if lacking := [one for one in fields if one not in getattr(self, name)]:
+                raise InputError(f"The form's {name} has no {' and no '.join(lacking)}. Add it.")
+
+    def context(self, question: str, demonstrations: Sequence[Demonstration]) -> str:
+        """Return all that stands before an answer."""
+        shown = "".join(self.shown(one) for one in demonstrations)
+        return f"{self.opening}{shown}{_filled(self.question, question, '')}"
+
+    def shown(self, demonstration: Demonstration) -> str:
+        """Return a demonstration as a prompt shows it."""
+        return _filled(self.demonstration, demonstration.question, demonstration.answer)
+
+    def answered(self, answer: str) -> str:
+        """Return an answer as it follows the question."""
+        return _filled(self.answer, "", answer)
+
+
+def _filled(form: str, question: str, answer: str) -> str:
+    # At once: a question may hold "{answer}" itself.
+    texts = {"question": question, "answer": answer}
+    return _FIELD.sub(lambda found: texts[found.group(1)], form)

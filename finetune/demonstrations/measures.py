@@ -76,7 +76,6 @@ def measure(
         right: Log-probability of each right answer, given the question and its demonstrations.
         wrong: The same of each wrong answer; there may be none.
         right_alone: Of each right answer, given the question alone.
-        wrong_alone: Of each wrong answer, given the question alone.
         best: Which of the right answers is the best one.
 
     Raises:

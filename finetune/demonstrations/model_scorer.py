@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
 from casewright.finetune.demonstrations.asked import Asked, Likelihood
-from casewright.finetune.demonstrations.question_form import QuestionForm
+from casewright.finetune.demonstrations.judged import QuestionForm
 from casewright.stores.select import check_counts
 
 if TYPE_CHECKING:
@@ -37,13 +37,11 @@ class ModelScorer:
 
     Args:
         model: The model; see ``load_language_model``.
-        form: How a prompt reads.
-        batch_tokens: Tokens read in one call, padding included; 1,024 on a CPU, whose caches more
-            would not fit into, and 16,384 elsewhere.
+        batch_tokens: Tokens read in one call; 1,024 on a CPU, whose caches more would not fit
+            into, and 16,384 elsewhere.
         reuse: Whether a question's answers share its states.
 
     Attributes:
-        name: The model's.
         fingerprint: Of its weights: a digest of numbers sampled from each of them.
     """
 
@@ -190,14 +188,12 @@ def _fingerprint(model: LanguageModel) -> str:
     made = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
         flat = weight.detach().reshape(-1)
-        places = torch.linspace(0, max(len(flat) - 1, 0), min(_SAMPLED, len(flat))).long()
+        last, count = max(len(flat) - 1, 0), min(_SAMPLED, len(flat))
+        # float32 would round the places of more than 2^24 numbers, past the last one too.
+        places = torch.linspace(0, last, count, dtype=torch.float64).long()
         sampled: torch.Tensor = flat[places.to(flat.device)].float().cpu()
         made.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
         made.update(sampled.numpy().tobytes())
-    made.update(_tokenizer_text(model.tokenizer).encode())
+    tokenizer: Any = model.tokenizer
+    made.update(tokenizer.backend_tokenizer.to_str().encode())
     return made.hexdigest()
-
-
-def _tokenizer_text(tokenizer: Any) -> str:
-    text: str = tokenizer.backend_tokenizer.to_str()
-    return text

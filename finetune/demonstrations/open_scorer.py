@@ -11,7 +11,7 @@ from casewright.planner.shipped import SHIPPED, shipped_planner
 
 if TYPE_CHECKING:
     from casewright.finetune.demonstrations.asked import AnswerScorer
-    from casewright.finetune.demonstrations.question_form import QuestionForm
+    from casewright.finetune.demonstrations.judged import QuestionForm
     from casewright.planner.language_model import LanguageModel
 
 #: Before a folder's name, as in the names of planners.
@@ -62,11 +62,6 @@ def is_chat(name: str) -> bool:
 def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
 
-    if name == SHIPPED:
-        # NumPy would compute one prompt at a time.
-        return load_language_model(
-            shipped_planner(), adapter=adapter, device=device, dtype=dtype or "float32", title=name
-        )
-    return load_language_model(
-        name.removeprefix(_LOCAL), adapter=adapter, device=device, dtype=dtype
-    )
+    place = shipped_planner() if name == SHIPPED else name.removeprefix(_LOCAL)
+    title = name if name == SHIPPED else None
+    return load_language_model(place, adapter=adapter, device=device, dtype=dtype, title=title)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.asked import TextScorer
-from casewright.finetune.demonstrations.judged import CaseReading
-from casewright.finetune.demonstrations.question_form import QuestionForm
+from casewright.finetune.demonstrations.judged import CaseReading, QuestionForm
 from casewright.stores import CaseStore, Change
 from casewright.stores.progress import progress_bar
 
@@ -36,8 +35,6 @@ def measure_quality(
     Args:
         store: The store; its schema's ``quality_range`` reaches below 0.
         scorer: Scores the texts; a ``RecordedScorer`` will do.
-        reading: How cases read as demonstrations.
-        form: How a demonstration reads to the model.
         progress: Whether a bar is shown; see ``progress_bar``.
 
     Returns:

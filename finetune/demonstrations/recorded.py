@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +11,6 @@ from typing import TypeVar, cast
 
 from casewright.errors import InputError, told
 from casewright.finetune.demonstrations.asked import AnswerScorer, Asked, Likelihood, TextScorer
-
-#: Keys a query, below SQLite's limit on variables.
-_CHUNK = 500
 
 Item = TypeVar("Item")
 
@@ -52,6 +50,11 @@ class RecordedScorer:
         """The scorer's signature, where it scores texts."""
         return self._texts.signature
 
+    @property
+    def scores_texts(self) -> bool:
+        """Whether the scorer scores texts."""
+        return hasattr(self.scorer, "score_texts")
+
     def keys(self, asked: Asked) -> Sequence[str]:
         """Return the scorer's keys."""
         return self.scorer.keys(asked)
@@ -66,13 +69,9 @@ class RecordedScorer:
 
     def missing(self, asked: Sequence[Asked]) -> list[Asked]:
         """Return what would be asked of the model, each once."""
-        keys = [tuple(self.scorer.keys(one)) for one in asked]
-        known = self._known(key for part in keys for key in part)
-        first: dict[tuple[str, ...], Asked] = {}
-        for part, one in zip(keys, asked, strict=True):
-            if not known.keys() >= set(part):
-                first.setdefault(part, one)
-        return list(first.values())
+        by_keys = {tuple(self.scorer.keys(one)): one for one in asked}
+        known = self._known(key for part in by_keys for key in part)
+        return [one for part, one in by_keys.items() if not known.keys() >= set(part)]
 
     def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's place and its answers' likelihoods; those known come first."""
@@ -97,11 +96,6 @@ class RecordedScorer:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
-
-    @property
-    def scores_texts(self) -> bool:
-        """Whether the scorer scores texts."""
-        return hasattr(self.scorer, "score_texts")
 
     @property
     def _texts(self) -> TextScorer:
@@ -129,30 +123,23 @@ class RecordedScorer:
         parts = list(wanted)
         for number, found in score([items[wanted[part][0]] for part in parts]):
             part = parts[number]
-            self._keep(zip(part, found, strict=True))
+            rows = [(k, one.logprob, one.tokens) for k, one in zip(part, found, strict=True)]
+            with self._file():
+                self._db.execute("BEGIN")
+                self._db.executemany("INSERT OR REPLACE INTO likelihoods VALUES (?, ?, ?)", rows)
+                self._db.execute("COMMIT")
             for place in wanted[part]:
                 yield place, found
 
     def _known(self, keys: Iterable[str]) -> dict[str, Likelihood]:
-        asked = list(dict.fromkeys(keys))
-        found: dict[str, Likelihood] = {}
+        asked = json.dumps(list(dict.fromkeys(keys)))
         with self._file():
-            for start in range(0, len(asked), _CHUNK):
-                part = asked[start : start + _CHUNK]
-                marks = ", ".join("?" * len(part))
-                rows = self._db.execute(
-                    f"SELECT key, logprob, tokens FROM likelihoods WHERE key IN ({marks})",
-                    part,
-                )
-                found |= {key: Likelihood(logprob, tokens) for key, logprob, tokens in rows}
-        return found
-
-    def _keep(self, found: Iterable[tuple[str, Likelihood]]) -> None:
-        rows = [(key, one.logprob, one.tokens) for key, one in found]
-        with self._file():
-            self._db.execute("BEGIN")
-            self._db.executemany("INSERT OR REPLACE INTO likelihoods VALUES (?, ?, ?)", rows)
-            self._db.execute("COMMIT")
+            rows = self._db.execute(
+                "SELECT key, logprob, tokens FROM likelihoods "
+                "WHERE key IN (SELECT value FROM json_each(?))",
+                (asked,),
+            )
+            return {key: Likelihood(logprob, tokens) for key, logprob, tokens in rows}
 
     @contextmanager
     def _file(self) -> Iterator[None]:

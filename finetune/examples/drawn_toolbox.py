@@ -19,7 +19,6 @@ class DrawnToolbox:
 
     Attributes:
         own: The tools under their own names, in the order in which they are shown.
-        names: What they are called instead.
         changed: Whether anything may differ from what serving shows.
     """
 
@@ -42,11 +41,7 @@ def draw_toolbox(
     Args:
         founders: The first one's record may change the toolbox in any way, the others' may add
             tools; all that their plans need is drawn.
-        toolbox: All tools there are.
-        settings: How much varies.
         pools: Other names by tool; a tool without one keeps its own.
-        rng: Draws.
-        distractors: Tools that no plan here needs.
 
     Raises:
         InputError: A record's request is unusable; see ``QueryRecord.request``.

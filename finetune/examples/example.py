@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ class TrainingExample:
     """A prompt and its completion.
 
     Attributes:
-        id: Unique in its set.
         task: What is asked for: ``plan``, one of the secondary tasks, or ``instruction``.
         source: Where it comes from: a query's id, or a data set and a place in it.
         prompt: Its head may be empty, as it is for instructions.
@@ -67,3 +66,13 @@ class TrainingExample:
         # Many examples have one head: it is kept once.
         head = sys.intern(prompt[:seam])
         return cls(id_, task, source, Prompt(head, tail), completion)
+
+
+def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExample]:
+    """Return the examples, of those with one prompt and completion only the first."""
+    first: dict[tuple[str, str, str], TrainingExample] = {}
+    for example in examples:
+        # Not the whole prompt as one text: many examples share their head's.
+        key = (example.prompt.head, example.prompt.tail, example.completion)
+        first.setdefault(key, example)
+    return list(first.values())

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from casewright.finetune.examples.drills import drills, question_words
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.examples.corpus_examples import among, corpus_examples
+from casewright.finetune.examples.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.manifest import Made, manifest_of
-from casewright.finetune.examples.mixture import instructions_beside, mix, without_duplicates
 from casewright.finetune.examples.query_pool import query_pool
 from casewright.finetune.examples.shared_toolboxes import Posing, posed
 from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.split import in_validation, validation_items
-from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.toolset_examples import toolset_examples
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
-from casewright.finetune.instructions import instructions, read_sources
+from casewright.finetune.instructions import instructions
 from casewright.finetune.queries.choose import choose_queries
 from casewright.finetune.recipe.data_section import DataSection
 from casewright.planner import AnnotatedQuery
@@ -40,9 +37,6 @@ class Ingredients:
 
     Attributes:
         queries: Annotated queries with gold plans for the toolbox.
-        toolbox: The tools.
-        pools: Other names and descriptions, by tool.
-        distractors: Tools that no plan needs.
         measuring: Questions that must not be learned from.
     """
 
@@ -65,113 +59,87 @@ def make_training_set(
     The same arguments make the same set, byte for byte. What is drawn for a query depends on the
     seed, its id and the queries beside it, not on its place. All examples of a query, and of the
     queries most like it, are for training or all for validation; plan cases shown in prompts are
-    queries of the training side alone. Queries of public tool-use sets, and drills, are trained on
-    alone, so that validation is of the toolbox that is planned for.
+    queries of the training side alone. Queries of public tool-use sets are trained on alone, so
+    that validation is of the toolbox that is planned for.
 
     Args:
-        data: The recipe's section.
-        given: What it names.
         encoder: Embeds questions, for neighbours, validation and sampling; not used where none of
             these is asked for.
         chat: Evolves instructions, where the recipe says that a chat model does.
 
     Raises:
-        InputError: The queries do not fit the toolbox, or there are too few queries or instructions
-            for what the recipe asks for, or a tool-use set cannot be read.
+        InputError: The queries do not fit the toolbox, or there are too few queries for what the
+            recipe asks for, too few instructions can be evolved, or a source of instructions or a
+            tool-use set cannot be read.
     """
-    pool = query_pool(given.queries, given.toolbox, given.measuring)
-    chosen = choose_queries(pool.queries, data.sampling, encoder, data.seed)
-    held = _held(chosen, data, encoder)
-    plans, held_plans = _plan_examples(data, given, chosen, held, encoder)
-    foreign, toolsets = toolset_examples(
-        data.toolsets,
-        data.tevo,
-        data.ttg,
-        encoder,
+    made = Made(query_pool(given.queries, given.toolbox, given.measuring))
+    # Of no task a query there is nothing to make, of the corpus and of tool-use sets neither.
+    planning = _planning(made, data, given, encoder) if data.ttg.tasks_per_query else []
+    others = instructions(data.instructions, data.seed, chat, refused=made.refused)
+    made.instructions = others.pool
+    mixed = [*planning, *others.examples]
+    random.Random(f"{data.seed}:mixture").shuffle(mixed)
+    own = {example.id for example in planning}
+    sides: dict[bool, list[TrainingExample]] = {False: [], True: []}
+    for example in mixed:
+        held = example.id in made.held
+        if example.id not in own:
+            # By what it was made from: an instruction and its evolution are not told apart.
+            held = in_validation(example.source, data.validation, seed=data.seed)
+        sides[held].append(example)
+    train, validation = tuple(sides[False]), tuple(sides[True])
+    manifest = manifest_of(train, validation, made, data, given.toolbox, given.pools)
+    return TrainingSet(train, validation, manifest)
+
+
+def _planning(
+    made: Made, data: DataSection, given: Ingredients, encoder: Encoder
+) -> list[TrainingExample]:
+    """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
+    chosen = choose_queries(made.pool.queries, data.sampling, encoder, data.seed)
+    chosen += among(given.toolbox, data.corpus, encoder, data.seed)
+    made.chosen = chosen
+    examples = _plan_examples(made, data, given, encoder)
+    foreign, made.toolsets = toolset_examples(
+        *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
         measuring=frozenset(map(plain, given.measuring)),
     )
-    plans += foreign
-    words = question_words(query.query for query in chosen)
-    plans += drills(data.drills, words, data.seed)
-    refused: Counter[str] = Counter()
-    others = _instructions(data, len(plans), chat, refused)
-    mixed = mix(
-        plans, others, data.instructions.share, repeat=data.instructions.repeat, seed=data.seed
-    )
-    own = {example.id for example in plans}
-    sides: dict[bool, list[TrainingExample]] = {False: [], True: []}
-    for example in mixed:
-        if example.id in own:
-            side = example.id in held_plans
-        else:
-            # By what it was made from: an instruction and its evolution are not told apart.
-            side = in_validation(example.source, data.validation, seed=data.seed)
-        sides[side].append(example)
-    train, validation = tuple(sides[False]), tuple(sides[True])
-    made = Made(train, validation, chosen, len(held), pool, toolsets, refused)
-    return TrainingSet(train, validation, manifest_of(made, data, given.toolbox, given.pools))
-
-
-def _held(chosen: Sequence[AnnotatedQuery], data: DataSection, encoder: Encoder) -> frozenset[int]:
-    """Return the queries that are for validation, by their places."""
-    if not data.validation:
-        return frozenset()
-    groups = similarity_groups([query.query for query in chosen], encoder)
-    return validation_items(groups, data.validation, seed=data.seed)
+    corpus = corpus_examples(data.corpus, data.tevo, data.ttg, encoder, seed=data.seed)
+    made.corpus = corpus.told
+    made.held |= {example.id for example in corpus.validation}
+    return [*examples, *foreign, *corpus.train, *corpus.validation]
 
 
 def _plan_examples(
-    data: DataSection,
-    given: Ingredients,
-    chosen: Sequence[AnnotatedQuery],
-    held: frozenset[int],
-    encoder: Encoder,
-) -> tuple[list[TrainingExample], set[str]]:
-    """Return the examples of all queries, each once, and the ids of those for validation."""
-    tevo = data.tevo
-    neighbours = None
-    if tevo.shots or (tevo.enabled and tevo.examples):
-        shown = [query for place, query in enumerate(chosen) if place not in held]
-        neighbours = Neighbours(shown, encoder)
-    posing = Posing(given.toolbox, tevo, given.pools, neighbours, given.distractors)
-    made: dict[str, list[TrainingExample]] = {str(query.record.id): [] for query in chosen}
-    held_ids: set[str] = set()
+    made: Made, data: DataSection, given: Ingredients, encoder: Encoder
+) -> list[TrainingExample]:
+    """Return the examples of all queries, each once, in the queries' order."""
+    held: frozenset[int] = frozenset()
+    if data.validation:
+        groups = similarity_groups([query.query for query in made.chosen], encoder)
+        held = validation_items(groups, data.validation, seed=data.seed)
+    made.queries_held = len(held)
     sides = [
-        [query for place, query in enumerate(chosen) if (place in held) is side]
+        [query for place, query in enumerate(made.chosen) if (place in held) is side]
         for side in (False, True)
     ]
-    with progress_bar("Making examples of queries", len(chosen) * data.copies) as advance:
-        for side, queries in zip((False, True), sides, strict=True):
-            # Apart: a head that is only validated with has been trained on by nobody.
+    tevo, neighbours = data.tevo, None
+    if tevo.shots or (tevo.enabled and tevo.examples):
+        neighbours = Neighbours(sides[False], encoder)
+    posing = Posing(given.toolbox, tevo, given.pools, neighbours, given.distractors)
+    by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in made.chosen}
+    with progress_bar("Making examples of queries", len(made.chosen) * data.copies) as advance:
+        # Apart: a head that is only validated with has been trained on by nobody.
+        for side, queries in enumerate(sides):
             for copy, evolved, rng in posed(
                 queries, posing, encoder, seed=data.seed, copies=data.copies
             ):
                 for one in evolved:
-                    examples = _examples_of(one, data, copy, rng)
-                    made[str(one.query.record.id)] += examples
-                    held_ids.update(example.id for example in examples if side)
+                    examples = tasks_of(one, data.ttg, rng)
+                    if copy > 1:
+                        examples = [replace(own, id=f"{own.id}@{copy}") for own in examples]
+                    by_query[str(one.query.record.id)] += examples
+                    made.held.update(example.id for example in examples if side)
                 advance(len(evolved))
-    # In the queries' order, whoever shared a toolbox with them.
-    return without_duplicates(example for some in made.values() for example in some), held_ids
-
-
-def _examples_of(
-    evolved: Evolved, data: DataSection, copy: int, rng: random.Random
-) -> list[TrainingExample]:
-    examples = tasks_of(evolved, data.ttg, rng)
-    if copy == 1:
-        return examples
-    return [replace(example, id=f"{example.id}@{copy}") for example in examples]
-
-
-def _instructions(
-    data: DataSection, plans: int, chat: BaseChatModel | None, refused: Counter[str]
-) -> list[TrainingExample]:
-    settings = data.instructions
-    wanted = instructions_beside(plans, settings.share)
-    if settings.repeat:
-        # Fewer are not given: those that there are have to be counted before.
-        there = len(read_sources(settings, random.Random(0), Counter()))
-        wanted = min(wanted, there)
-    return instructions(settings, wanted, data.seed, chat, refused=refused)
+    return without_duplicates(example for some in by_query.values() for example in some)

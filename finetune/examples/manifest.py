@@ -6,55 +6,59 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from casewright import __version__
-from casewright.finetune.examples.drills import DRILL
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.query_pool import QueryPool, queries_hash
 from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.training_set import FORMAT, TRAIN, VALIDATION, file_entry
 from casewright.finetune.instructions.instruction import TASK as INSTRUCTION
-from casewright.finetune.instructions.readers.registry import READERS, contaminated, licences
+from casewright.finetune.instructions.readers.registry import contaminated, licences, readers_of
 from casewright.finetune.recipe.data_section import DataSection
 from casewright.planner import AnnotatedQuery
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.tools import Toolbox
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Made:
-    """A training set before it is described.
+    """What is told of a training set while it is made.
 
     Attributes:
-        train: To train with.
-        validation: To validate with.
-        chosen: The queries that were taken.
-        held: How many of them are for validation.
-        pool: The queries that could be taken.
+        held: The ids of the planning tasks for validation.
         toolsets: Of each public tool-use set, what is told of it.
+        corpus: What is told of the corpus of toolboxes; empty without it.
         refused: Why records of the sources of instructions were left out, and how often.
     """
 
-    train: tuple[TrainingExample, ...]
-    validation: tuple[TrainingExample, ...]
-    chosen: Sequence[AnnotatedQuery]
-    held: int
     pool: QueryPool
-    toolsets: Sequence[Mapping[str, Any]]
-    refused: Mapping[str, int]
+    chosen: Sequence[AnnotatedQuery] = ()
+    queries_held: int = 0
+    held: set[str] = field(default_factory=set)
+    toolsets: Sequence[Mapping[str, Any]] = ()
+    corpus: Mapping[str, Any] = field(default_factory=dict)
+    instructions: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
 
 
 def manifest_of(
-    made: Made, data: DataSection, toolbox: Toolbox, pools: Mapping[str, ToolPool]
+    train: Sequence[TrainingExample],
+    validation: Sequence[TrainingExample],
+    made: Made,
+    data: DataSection,
+    toolbox: Toolbox,
+    pools: Mapping[str, ToolPool],
 ) -> dict[str, Any]:
     """Return the manifest: JSON-plain, without times and places, the same for the same set."""
-    sides = {TRAIN: made.train, VALIDATION: made.validation}
-    everything = [*made.train, *made.validation]
+    sides = {TRAIN: train, VALIDATION: validation}
+    everything = [*train, *validation]
     generic = [example for example in everything if is_instruction(example)]
+    planning = len(everything) - len(generic)
     sets = {told["reader"] for told in made.toolsets}
+    sources = {example.source for example in generic}
     return {
         "format": FORMAT,
         "casewright": __version__,
@@ -64,7 +68,7 @@ def manifest_of(
             "given": len(made.pool.queries) + made.pool.excluded,
             "left_out_for_measuring": made.pool.excluded,
             "taken": len(made.chosen),
-            "for_validation": made.held,
+            "for_validation": made.queries_held,
             "sha256": queries_hash(made.chosen),
             "classes": _counts(query.label for query in made.chosen),
         },
@@ -79,9 +83,15 @@ def manifest_of(
             for name, examples in sides.items()
         },
         **({"toolsets": list(made.toolsets)} if made.toolsets else {}),
+        **({"corpus": dict(made.corpus)} if made.corpus else {}),
         "instructions": {
-            "share": round(len(generic) / len(everything), 4),
-            **_provenance({example.source for example in generic}),
+            "pool": made.instructions,
+            "taken": len(generic),
+            # The paper's Table 3 is best at six to one planning task.
+            "per_planning_task": round(len(generic) / planning, 4) if planning else None,
+            "licences": licences(sources),
+            "origins": {name: own.origin for name, own in readers_of(sources).items()},
+            "contaminates": contaminated(sources),
             "refused": dict(sorted(made.refused.items())),
         },
         "data": _told(data.model_dump(mode="python")),
@@ -94,19 +104,9 @@ def is_instruction(example: TrainingExample) -> bool:
     return example.task.partition(":")[0] == INSTRUCTION
 
 
-def _provenance(sources: set[str]) -> dict[str, Any]:
-    """Return where instructions come from, on which terms, and what they make unmeasurable."""
-    terms = licences(sources)
-    return {
-        "licences": terms,
-        "origins": {name: READERS[name].origin for name in terms},
-        "contaminates": contaminated(sources),
-    }
-
-
 def _source_kind(example: TrainingExample, toolsets: Collection[str]) -> str:
     name = example.source.partition(":")[0]
-    return name if is_instruction(example) or name in {DRILL, *toolsets} else "queries"
+    return name if is_instruction(example) or name in toolsets else "queries"
 
 
 def _counts(names: Iterable[str]) -> dict[str, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
+from casewright.finetune.examples.secondary import WORDINGS
 from casewright.finetune.examples.tool_pools import (
     ParameterPool,
     ToolPool,
@@ -18,32 +18,13 @@ from casewright.finetune.examples.tool_pools import (
     name_problem,
     read_pools,
 )
-from casewright.finetune.queries.no_answer import no_answer
+from casewright.finetune.queries.no_answer import json_object, no_answer
 from casewright.planner.chat_call import ask
+from casewright.stores.whole_file import write_whole
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-_SYSTEM = """\
-You rename and reword the declarations of tools, so that a planner learns to read what a tool does \
-in place of learning its name by heart. You answer with one JSON object and nothing else."""
-
-_ASKED = """\
-Here is a tool:
-{tool}
-
-Give {names} other names that a programmer could have chosen for it, in several styles \
-(snake_case, camelCase, abbreviated, another language), and {descriptions} other descriptions, \
-short and long, formal and plain. Do the same for each parameter, with {few} names and {few} \
-descriptions, and give {few} other names for each result field.
-
-- A description says exactly what the tool's own says: it leaves nothing out and adds nothing.
-- A name is made of letters, digits and underscores, and fits no other of these tools: {others}.
-- No description mentions the name of a tool.
-
-Answer in this form:
-{form}"""
 
 
 @dataclass(slots=True)
@@ -66,12 +47,8 @@ class PoolMaker:
     """Makes pools by one call of a chat model a tool.
 
     Args:
-        model: Any LangChain chat model.
         names: How many names a tool is to have.
-        descriptions: How many descriptions.
         few: How many of each a parameter, and names a result field.
-        seconds: Deadline of one call.
-        tell: Told of each tool that is done.
     """
 
     def __init__(
@@ -100,12 +77,12 @@ class PoolMaker:
         for tool in toolbox:
             if tool.name in made.pools:
                 continue
-            given = self._answer(tool, toolbox, path)
-            if isinstance(given, str):
-                made.failed[tool.name] = given
+            text = self._answer(tool, toolbox, path)
+            if (given := json_object(text)) is None:
+                made.failed[tool.name] = f"The answer is no JSON object: {text[:80]!r}."
                 continue
-            cleaned = _Cleaned(tool, toolbox, made.pools)
-            pool = cleaned.pool(given)
+            cleaned = _Cleaned(toolbox, made.pools)
+            pool = cleaned.pool(tool, given)
             made.dropped[tool.name] = cleaned.dropped
             if not pool.descriptions and not pool.names:
                 made.failed[tool.name] = "The answer has no name and no description of use."
@@ -115,99 +92,92 @@ class PoolMaker:
             self._tell(tool.name)
         return made
 
-    def _answer(self, tool: ToolSpec, toolbox: Toolbox, path: Path) -> dict[str, Any] | str:
-        """Return the decoded answer, or why it is none."""
+    def _answer(self, tool: ToolSpec, toolbox: Toolbox, path: Path) -> str:
         from langchain_core.messages import HumanMessage, SystemMessage
 
-        others = ", ".join(name for name in toolbox.names if name != tool.name)
-        asked = _ASKED.format(
-            tool=json.dumps(_declared(tool), ensure_ascii=False, indent=1),
-            others=others,
-            form=json.dumps(_form(tool), ensure_ascii=False),
+        parameters = {parameter.name: parameter.description for parameter in tool.parameters}
+        declared = {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": parameters,
+            "results": list(tool.results),
+        }
+        both = {"names": ["…"], "descriptions": ["…"]}
+        form = {
+            **both,
+            "parameters": dict.fromkeys(parameters, both),
+            "results": {name: ["…"] for name in tool.results},
+        }
+        asked = WORDINGS["pools"].format(
+            tool=json.dumps(declared, ensure_ascii=False, indent=1),
+            others=", ".join(name for name in toolbox.names if name != tool.name),
+            form=json.dumps(form, ensure_ascii=False),
             **self._counts,
         )
         try:
-            said = ask(self._model, [SystemMessage(_SYSTEM), HumanMessage(asked)], self._seconds)
-            text = str(said.text)
+            said = ask(
+                self._model,
+                [SystemMessage(WORDINGS["pools_role"]), HumanMessage(asked)],
+                self._seconds,
+            )
+            return str(said.text)
         except Exception as error:
             raise InputError(
                 f"No pool for the tool {tool.name}: {no_answer(self._model, error, self._seconds)} "
                 f"Mend it and ask again: tools that {path} has are not asked for twice."
             ) from error
-        try:
-            # Models put words and fences around what they were asked for.
-            value = json.loads(text[text.index("{") : text.rindex("}") + 1])
-        except (ValueError, RecursionError):
-            return f"The answer is no JSON object: {text[:80]!r}."
-        return value if isinstance(value, dict) else "The answer is no JSON object."
 
 
 class _Cleaned:
     """Takes over of an answer what can be used, and counts the rest."""
 
-    def __init__(self, tool: ToolSpec, toolbox: Toolbox, pools: Mapping[str, ToolPool]) -> None:
-        self._tool = tool
+    def __init__(self, toolbox: Toolbox, pools: Mapping[str, ToolPool]) -> None:
         self._names = toolbox.names
-        self._taken = {key_of(name) for name in toolbox.names}
-        self._taken |= {key_of(name) for pool in pools.values() for name in pool.names}
+        self._taken = {*toolbox.names, *(name for pool in pools.values() for name in pool.names)}
         self.dropped = 0
 
-    def pool(self, given: Mapping[str, Any]) -> ToolPool:
-        tool = self._tool
+    def pool(self, tool: ToolSpec, given: Mapping[str, Any]) -> ToolPool:
         names = self._named(given.get("names"), self._taken)
         if tool.name == NO_EVIDENCE.name:
             self.dropped += len(names)
             names = ()
-        parameters = _object(given.get("parameters"))
-        results = _object(given.get("results"))
-        own = {key_of(parameter.name) for parameter in tool.parameters}
+        parameters, results = _object(given.get("parameters")), _object(given.get("results"))
+        own = [parameter.name for parameter in tool.parameters]
+        made = {}
+        for parameter in tool.parameters:
+            said = _object(parameters.get(parameter.name))
+            made[parameter.name] = ParameterPool(
+                names=self._named(said.get("names"), own),
+                descriptions=self._described(said.get("descriptions"), parameter.description),
+            )
         return ToolPool(
             names=names,
             descriptions=self._described(given.get("descriptions"), tool.description),
-            parameters={
-                parameter.name: self._parameter(
-                    _object(parameters.get(parameter.name)), own, parameter.description
-                )
-                for parameter in tool.parameters
-            },
-            results={
-                result: self._named(results.get(result), {key_of(name) for name in tool.results})
-                for result in tool.results
-            },
-        )
-
-    def _parameter(
-        self, given: Mapping[str, Any], taken: Iterable[str], description: str
-    ) -> ParameterPool:
-        return ParameterPool(
-            names=self._named(given.get("names"), taken),
-            descriptions=self._described(given.get("descriptions"), description),
+            parameters=made,
+            results={name: self._named(results.get(name), tool.results) for name in tool.results},
         )
 
     def _named(self, given: Any, taken: Iterable[str]) -> tuple[str, ...]:
-        return self._kept(given, taken, key_of, lambda text: not name_problem(text))
+        return self._kept(given, taken, key_of, name_problem)
 
     def _described(self, given: Any, own: str) -> tuple[str, ...]:
-        def usable(text: str) -> bool:
-            return not description_problem(text, self._names)
-
         def key(text: str) -> str:
             return text.strip(" .").casefold()
 
-        return self._kept(given, [key(own)], key, usable)
+        return self._kept(given, [own], key, lambda text: description_problem(text, self._names))
 
     def _kept(
         self,
         given: Any,
         taken: Iterable[str],
         key: Callable[[str], str],
-        usable: Callable[[str], bool],
+        problem: Callable[[str], str],
     ) -> tuple[str, ...]:
-        known = set(taken)
+        known = set(map(key, taken))
         kept = []
         for entry in given if isinstance(given, list) else []:
             text = " ".join(entry.split()) if isinstance(entry, str) else ""
-            if not text or key(text) in known or not usable(text):
+            if not text or key(text) in known or problem(text):
                 self.dropped += 1
                 continue
             known.add(key(text))
@@ -219,32 +189,11 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _declared(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": {parameter.name: parameter.description for parameter in tool.parameters},
-        "results": list(tool.results),
-    }
-
-
-def _form(tool: ToolSpec) -> dict[str, Any]:
-    both: dict[str, list[str]] = {"names": ["…"], "descriptions": ["…"]}
-    return {
-        **both,
-        "parameters": {parameter.name: both for parameter in tool.parameters},
-        "results": {result: ["…"] for result in tool.results},
-    }
-
-
 def _write(pools: Mapping[str, ToolPool], path: Path) -> None:
     """Write the file whole, or leave it as it was."""
     plain = {tool: pool.model_dump(mode="json") for tool, pool in pools.items()}
-    # A name of its own: another run may be writing the same pools.
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        beside.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        os.replace(beside, path)
+        write_whole(path, json.dumps(plain, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {error.strerror}. Name another file."

@@ -33,7 +33,6 @@ def query_pool(
     """Check annotated queries, and leave out those that are for measuring.
 
     Args:
-        queries: With gold plans for the toolbox.
         toolbox: What the plans may call, beside the tools that a record brings along.
         measuring: Questions that must not be learned from; one is the same where its words are,
             in any case.

@@ -50,15 +50,6 @@ class Renaming:
             results=tuple(names.results.get(result, result) for result in tool.results),
         )
 
-    def inverse(self) -> Renaming:
-        """Return what gives everything its own name again."""
-        return Renaming(
-            {
-                names.tool: ToolNames(own, _turned(names.parameters), _turned(names.results))
-                for own, names in self.tools.items()
-            }
-        )
-
     def _names(self, tool: str) -> ToolNames:
         return self.tools.get(tool) or ToolNames(tool)
 
@@ -108,8 +99,6 @@ def draw_renaming(
     Args:
         tools: In their order, which what is drawn depends on.
         pools: By the tools' own names; a tool without one keeps all its names.
-        shares: How often what is renamed.
-        rng: Draws.
         fixed: Tools whose names stay, beside ``no_evidence``.
     """
     shown = list(tools)
@@ -171,7 +160,3 @@ def _draw(names: Sequence[str], taken: Collection[str], rng: random.Random) -> s
     """Draw a name that nothing has yet; nothing where there is none."""
     free = [name for name in names if key_of(name) not in taken]
     return rng.choice(free) if free else ""
-
-
-def _turned(names: Mapping[str, str]) -> dict[str, str]:
-    return {new: own for own, new in names.items()}

@@ -36,8 +36,6 @@ class _Need:
 
     Attributes:
         task: The tool that alone ends the plan, or ``several``.
-        tools: What it calls.
-        fields: What it reads of the context.
     """
 
     task: str
@@ -53,8 +51,6 @@ class Neighbours:
 
     Args:
         queries: Usually the training queries: whatever is shown is one of these.
-        encoder: Embeds the questions.
-        nearest: How many neighbours of each are kept.
     """
 
     def __init__(
@@ -94,7 +90,6 @@ class Neighbours:
                 of its question.
             count: At most how many.
             random_share: The probability, for each, of being any other query.
-            rng: Draws.
         """
         if not count:
             return []
@@ -124,10 +119,8 @@ class Neighbours:
         """Draw a query whose plan ends in one tool alone, and needs no other than those there.
 
         Args:
-            tool: Its own name.
             toolbox: Holds the tools that are there, by their own names.
             avoid: Questions that it must not have, as ``plain`` gives them.
-            rng: Draws.
         """
         tools = set(toolbox.names)
 

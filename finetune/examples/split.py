@@ -17,9 +17,7 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
     is drawn all the same, so that there is something to validate with.
 
     Args:
-        groups: The group of each item.
         share: Of all items, from 0 and below 1; 0 draws nothing.
-        seed: Of the draw.
 
     Raises:
         InputError: All items are one group, and a share above 0 was asked for.

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from casewright.errors import PlanError
-from casewright.finetune.examples.drawn_toolbox import DrawnToolbox, draw_toolbox
+from casewright.finetune.examples.drawn_toolbox import DrawnToolbox
 from casewright.finetune.examples.renaming import Renaming
 from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
+from casewright.planner.prompt import PlanExample
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 
 
@@ -27,9 +28,6 @@ class Evolved:
     """A query with the prompt that was drawn for it.
 
     Attributes:
-        query: As it is annotated.
-        request: Its request with the evolved toolbox.
-        plan: The gold plan under the toolbox's names.
         shots: Plan cases for the prompt's tail, under the same names.
     """
 
@@ -37,34 +35,6 @@ class Evolved:
     request: PlanRequest
     plan: Plan
     shots: tuple[ToolExample, ...] = ()
-
-
-def evolve(
-    query: AnnotatedQuery,
-    toolbox: Toolbox,
-    settings: TevoSettings,
-    pools: Mapping[str, ToolPool],
-    neighbours: Neighbours | None,
-    rng: random.Random,
-    *,
-    distractors: Sequence[ToolSpec] = (),
-) -> Evolved:
-    """Draw a prompt for an annotated query.
-
-    Args:
-        query: Its record may change the toolbox; its plan is valid for it.
-        toolbox: All tools there are.
-        settings: How much varies.
-        pools: Other names and descriptions by tool; a tool without one keeps its own.
-        neighbours: Where plan cases and examples come from; none are drawn without.
-        rng: Draws: what is returned depends on its state and the other arguments alone.
-        distractors: Tools that no plan here needs.
-
-    Raises:
-        InputError: The record's request is unusable; see ``QueryRecord.request``.
-    """
-    drawn = draw_toolbox([query], toolbox, settings, pools, rng, distractors=distractors)
-    return pose([query], drawn, settings, pools, neighbours, rng)[0]
 
 
 def pose(
@@ -80,11 +50,8 @@ def pose(
     Args:
         queries: Their plans call tools of that toolbox alone.
         drawn: The toolbox, in which words and examples are drawn here.
-        settings: How much varies.
-        pools: Other descriptions by tool.
         neighbours: Where plan cases and examples come from; none are drawn without. No example
             has a question of these queries or of their plan cases.
-        rng: Draws.
 
     Raises:
         InputError: A question or a context is unusable.
@@ -112,10 +79,16 @@ def pose(
             query,
             replace(request, toolbox=toolbox),
             drawn.names.plan(query.plan),
-            tuple(ToolExample(case.query, str(drawn.names.plan(case.plan))) for case in cases),
+            tuple(_shot(case, drawn.names) for case in cases),
         )
         for query, request, cases in zip(queries, requests, shots, strict=True)
     ]
+
+
+def _shot(case: AnnotatedQuery, names: Renaming) -> PlanExample:
+    """Return a query as a plan case, as serving shows it."""
+    known = sorted(name for name, value in case.record.context.items() if value is not None)
+    return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(known))
 
 
 def _reworded(

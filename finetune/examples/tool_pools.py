@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from casewright.errors import InputError
+from casewright.finetune.records import first_problem
 from casewright.stores.case import check_text
 from casewright.tools import NO_EVIDENCE, Toolbox
 from casewright.tools.alias import NAME
@@ -26,12 +27,7 @@ _CODED = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
 class ParameterPool(BaseModel):
-    """What else a parameter may be called and said to be.
-
-    Attributes:
-        names: Other names.
-        descriptions: Descriptions to draw from.
-    """
+    """What else a parameter may be called and said to be."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +39,6 @@ class ToolPool(ParameterPool):
     """What else a tool may be called and said to do; ``no_evidence`` keeps its name.
 
     Attributes:
-        parameters: Pools by the parameter's own name.
         results: Other names by the result field's own name.
     """
 
@@ -59,7 +54,6 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
     """Read pools from a JSON file: tool name to ``names, descriptions, parameters, results``.
 
     Args:
-        path: The file.
         toolbox: Whose tools, parameters and result fields alone the file may name.
 
     Raises:
@@ -70,10 +64,8 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
         raise InputError(
-            f"{path}: {place}: {first['msg']}. A tool's pool is an object of names, descriptions, "
+            f"{path}: {first_problem(error)} A tool's pool is an object of names, descriptions, "
             "parameters (each with names and descriptions) and results (each a list of names)."
         ) from error
     except (OSError, ValueError, RecursionError) as error:
@@ -98,9 +90,7 @@ def name_problem(name: str) -> str:
 def description_problem(text: str, tools: Iterable[str]) -> str:
     """Return why a text cannot describe a tool or parameter; nothing where it can.
 
-    Args:
-        text: The description.
-        tools: Names of tools, none of which it may name: they may be renamed, or not be there.
+    It may name none of the tools: they may be renamed, or not be there.
     """
     if not text.strip() or "\n" in text:
         return f"The description {text!r:.60} is empty or has several lines. Write one line."
@@ -117,12 +107,7 @@ def description_problem(text: str, tools: Iterable[str]) -> str:
 
 
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
-    """Yield the tools that a text names; a name that may be an ordinary word is not taken for one.
-
-    Args:
-        text: What is read, such as a description.
-        tools: Names to look for.
-    """
+    """Yield the tools that a text names, but for names that may be ordinary words."""
     for tool in tools:
         if tool in text and _CODED.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
@@ -146,27 +131,16 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool names of its own."
                 )
-        for place, name in _names(tool, pool):
-            if problem := name_problem(name):
-                yield f"{place}: {problem}"
-        for place, text in _descriptions(tool, pool):
-            if problem := description_problem(text, pools):
-                yield f"{place}: {problem}"
-
-
-def _names(tool: str, pool: ToolPool) -> Iterator[tuple[str, str]]:
-    yield from ((f"{tool}.names", name) for name in pool.names)
-    for parameter, own in pool.parameters.items():
-        yield from ((f"{tool}.parameters.{parameter}.names", name) for name in own.names)
-    for field, names in pool.results.items():
-        yield from ((f"{tool}.results.{field}", name) for name in names)
-
-
-def _descriptions(tool: str, pool: ToolPool) -> Iterator[tuple[str, str]]:
-    yield from ((f"{tool}.descriptions", text) for text in pool.descriptions)
-    for parameter, own in pool.parameters.items():
-        place = f"{tool}.parameters.{parameter}.descriptions"
-        yield from ((place, text) for text in own.descriptions)
+        own = {f"{tool}.parameters.{name}": each for name, each in pool.parameters.items()}
+        described = {tool: pool, **own}
+        names = {f"{place}.names": each.names for place, each in described.items()}
+        names |= {f"{tool}.results.{field}": each for field, each in pool.results.items()}
+        for place, texts in names.items():
+            yield from (f"{place}: {why}" for text in texts if (why := name_problem(text)))
+        for place, each in described.items():
+            for text in each.descriptions:
+                if why := description_problem(text, pools):
+                    yield f"{place}.descriptions: {why}"
 
 
 def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,6 +15,7 @@ from casewright.errors import InputError
 from casewright.finetune.examples.shots import plain
 from casewright.finetune.instructions import tool_queries
 from casewright.finetune.instructions.readers.registry import READERS, reader
+from casewright.finetune.instructions.settings import SourcePath
 from casewright.finetune.recipe.section import Section
 from casewright.planner import AnnotatedQuery
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
@@ -28,12 +29,15 @@ class ToolsetSource(Section):
         path: Its file or folder.
         limit: How many queries to take at most, drawn by the seed; without one, all.
         copies: How often each is posed, each time among other tools.
+        measuring: A file or folder of the same reader that planners are measured by: its questions
+            and its tools are not learned from.
     """
 
     reader: str
-    path: str = Field(min_length=1)
+    path: SourcePath = Field(min_length=1)
     limit: int | None = Field(default=None, ge=1)
     copies: int = Field(default=1, ge=1, le=1000)
+    measuring: SourcePath = ""
 
     @field_validator("reader")
     @classmethod
@@ -49,15 +53,14 @@ class Toolset:
     """The queries of a set.
 
     Attributes:
-        name: Its reader's.
         queries: Each with an id of its own and a plan that is valid for its tools.
         shown: By query id, the names of the tools that its plan was annotated among.
         tools: By name; one name is one tool in the whole set.
     """
 
     name: str
-    queries: tuple[AnnotatedQuery, ...]
-    shown: Mapping[str, tuple[str, ...]]
+    queries: Sequence[AnnotatedQuery]
+    shown: Mapping[str, Sequence[str]]
     tools: Mapping[str, ToolSpec]
 
     @classmethod
@@ -72,7 +75,6 @@ class Toolset:
         """Read a set, each question once.
 
         Args:
-            source: The set.
             measuring: Questions that must not be learned from, as ``plain`` gives them.
             seen: Questions that there were before; is added those of this set.
             rng: Draws which are taken, where there are more than the limit.
@@ -82,8 +84,31 @@ class Toolset:
             InputError: It cannot be read, or has no query that can be used.
         """
         found = tool_queries(source.reader, Path(source.path).expanduser(), refused)
+        apart = []
+        if source.measuring:
+            apart = tool_queries(source.reader, Path(source.measuring).expanduser())
+        unasked = {*measuring, *(plain(query.query) for query, _ in apart)}
+        unseen = {name for _, toolbox in apart for name in _own(toolbox)}
         tools: dict[str, ToolSpec] = {}
-        usable = list(_usable(source.reader, found, measuring, seen, tools, refused))
+        usable: list[tuple[AnnotatedQuery, list[str]]] = []
+        for query, toolbox in found:
+            shown = [name for name in _own(toolbox) if name not in unseen]
+            words, why = plain(query.query), ""
+            if not unseen.isdisjoint(query.plan.tools):
+                why = "a tool for measuring"
+            elif words in unasked:
+                why = "for measuring"
+            elif words in seen:
+                why = "a question that was there before"
+            elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in shown):
+                # Plan cases and examples go from query to query by the names of tools.
+                why = "a tool whose name another has"
+            if why:
+                refused[f"{source.reader}: {why}"] += 1
+                continue
+            seen.add(words)
+            tools.update({name: toolbox[name] for name in shown})
+            usable.append((query, shown))
         if not usable:
             raise InputError(
                 f"{source.path} has no query to plan for"
@@ -92,33 +117,9 @@ class Toolset:
             )
         if source.limit is not None and source.limit < len(usable):
             usable = [usable[i] for i in sorted(rng.sample(range(len(usable)), source.limit))]
-        queries = tuple(query for query, _ in usable)
-        shown = {str(query.record.id): _own(box) for query, box in usable}
-        return cls(source.reader, queries, shown, tools)
+        shown_by = {str(query.record.id): names for query, names in usable}
+        return cls(source.reader, tuple(query for query, _ in usable), shown_by, tools)
 
 
-def _usable(
-    name: str,
-    found: Sequence[tuple[AnnotatedQuery, Toolbox]],
-    measuring: Collection[str],
-    seen: set[str],
-    tools: dict[str, ToolSpec],
-    refused: Counter[str],
-) -> Iterator[tuple[AnnotatedQuery, Toolbox]]:
-    for query, toolbox in found:
-        words = plain(query.query)
-        if words in measuring:
-            refused[f"{name}: for measuring"] += 1
-        elif words in seen:
-            refused[f"{name}: a question that was there before"] += 1
-        elif any(tools.get(tool.name, tool) != tool for tool in toolbox):
-            # Plan cases and examples go from query to query by the names of tools.
-            refused[f"{name}: a tool whose name another has"] += 1
-        else:
-            seen.add(words)
-            tools.update({name: toolbox[name] for name in _own(toolbox)})
-            yield query, toolbox
-
-
-def _own(toolbox: Toolbox) -> tuple[str, ...]:
-    return tuple(name for name in toolbox.names if name != NO_EVIDENCE.name)
+def _own(toolbox: Toolbox) -> list[str]:
+    return [name for name in toolbox.names if name != NO_EVIDENCE.name]

@@ -6,11 +6,11 @@ import random
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from casewright.finetune.examples.drawn_toolbox import DrawnToolbox
-from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.examples.mixture import without_duplicates
+from casewright.finetune.examples.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.renaming import Renaming
 from casewright.finetune.examples.shots import Neighbours
 from casewright.finetune.examples.tevo import pose
@@ -38,11 +38,7 @@ def toolset_examples(
     the tools are as many as the sets have, and stay.
 
     Args:
-        sources: The sets.
         tevo: How many plan cases and examples prompts show, and how many share a toolbox.
-        ttg: Which tasks are made of each query.
-        encoder: Embeds questions and tools.
-        seed: Of all that is drawn.
         measuring: Questions that must not be learned from, as ``plain`` gives them.
 
     Raises:
@@ -57,7 +53,21 @@ def toolset_examples(
         toolset = Toolset.read(source, measuring, seen, rng, refused)
         found = without_duplicates(_examples_of(toolset, source.copies, tevo, ttg, encoder, rng))
         made += found
-        told.append(_told(toolset, len(found), refused))
+        read = READERS[source.reader]
+        # A part that was kept apart by questions and tools can still measure.
+        kept = f" but {Path(source.measuring).name}" if source.measuring else ""
+        told.append(
+            {
+                "reader": source.reader,
+                "queries": len(toolset.queries),
+                "tools": len(toolset.tools),
+                "examples": len(found),
+                "origin": read.origin,
+                "licence": read.licence,
+                "contaminates": [name + kept for name in read.contaminates],
+                "refused": dict(sorted(refused.items())),
+            }
+        )
     return made, told
 
 
@@ -85,17 +95,3 @@ def _examples_of(
                         made.append(replace(example, id=own))
                 advance(len(queries))
     return made
-
-
-def _told(toolset: Toolset, examples: int, refused: Counter[str]) -> dict[str, Any]:
-    read = READERS[toolset.name]
-    return {
-        "reader": toolset.name,
-        "queries": len(toolset.queries),
-        "tools": len(toolset.tools),
-        "examples": examples,
-        "origin": read.origin,
-        "licence": read.licence,
-        "contaminates": list(read.contaminates),
-        "refused": dict(sorted(refused.items())),
-    }

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from casewright.finetune.examples.added_tools import SAME_TOOL, WANTED
+from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
 from casewright.finetune.examples.shots import units
 from casewright.finetune.examples.toolset import Toolset
 from casewright.planner import AnnotatedQuery
@@ -29,7 +29,6 @@ class ToolsetGroups:
     other queries that are unlike the question, and unlike the tools that it needs.
 
     Args:
-        toolset: The set.
         encoder: Embeds questions and tools; not used where no query shares a toolbox.
         together: Queries of one toolbox at most.
     """

@@ -59,15 +59,13 @@ def check_target(folder: Path, *, force: bool = False) -> None:
     if not os.access(place, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: you may not write to {place}.")
     held = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
-    if not held:
-        return
-    if MANIFEST not in held or not held <= _OWN:
+    if held and (MANIFEST not in held or not held <= _OWN):
         stranger = sorted(held - _OWN or held)[0]
         raise InputError(
             f"{folder} is not empty: it holds {stranger}, which is no part of a training set. "
             "Give an empty or a new folder."
         )
-    if not force:
+    if held and not force:
         raise InputError(
             f"{folder} holds a training set already. Give another folder, or --force to replace it."
         )
@@ -77,48 +75,38 @@ def write_training_set(made: TrainingSet, folder: Path, *, force: bool = False) 
     """Write a set whole or not at all: beside its folder first, then in its place.
 
     Args:
-        made: The set.
-        folder: Absent or empty.
-        force: It may also hold a set, which is replaced.
+        folder: Absent or empty; by ``force`` it may also hold a set, which is replaced.
 
     Raises:
         InputError: The folder may not be written, or holds something else.
     """
     check_target(folder, force=force)
+    beside = folder.absolute().parent
     try:
-        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-        new = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+        beside.mkdir(parents=True, exist_ok=True)
+        place = Path(mkdtemp(prefix=f".{folder.name}-", dir=beside))
         try:
+            # What mkdtemp makes is for its owner alone; what is made in it is not.
+            new, old = place / "new", place / "old"
+            new.mkdir()
             for name, examples in ((TRAIN, made.train), (VALIDATION, made.validation)):
                 with (new / name).open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(_lines(examples))
             (new / MANIFEST).write_text(manifest_text(made.manifest), encoding="utf-8")
-            # What mkdtemp makes is for its owner alone.
-            umask = os.umask(0)
-            os.umask(umask)
-            new.chmod(0o777 & ~umask)
-            _put(new, folder)
+            if folder.exists():
+                folder.replace(old)
+            try:
+                new.replace(folder)
+            except OSError:
+                if old.exists():
+                    old.replace(folder)
+                raise
         finally:
-            shutil.rmtree(new, ignore_errors=True)
+            shutil.rmtree(place, ignore_errors=True)
     except OSError as error:
         raise InputError(
             f"{folder} cannot be written: {error.strerror}. Give a folder that you may write to."
         ) from error
-
-
-def _put(new: Path, folder: Path) -> None:
-    if not (folder.exists() and any(folder.iterdir())):
-        # Onto an empty folder too.
-        new.replace(folder)
-        return
-    old = Path(mkdtemp(prefix=f".{folder.name}-old-", dir=folder.absolute().parent))
-    folder.replace(old)
-    try:
-        new.replace(folder)
-    except OSError:
-        old.replace(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def read_training_set(folder: Path) -> TrainingSet:
@@ -135,13 +123,10 @@ def read_training_set(folder: Path) -> TrainingSet:
                 f"{folder / MANIFEST}: the set was made with another form of the planner's prompt "
                 f"({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_ANEW}."
             )
-        known = [manifest["files"][name]["sha256"] for name in (TRAIN, VALIDATION)]
+        known = {name: manifest["files"][name]["sha256"] for name in (TRAIN, VALIDATION)}
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / MANIFEST} lacks {error}. {_ANEW}.") from error
-    train, validation = (
-        _read_examples(folder / name, digest)
-        for name, digest in zip((TRAIN, VALIDATION), known, strict=True)
-    )
+    train, validation = (_read_examples(folder / name, own) for name, own in known.items())
     return TrainingSet(train, validation, manifest)
 
 

@@ -13,12 +13,15 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.heads import prompt_of
-from casewright.finetune.examples.masked_tasks import complete_plan, fill_parameters, fill_step
-from casewright.finetune.examples.order_task import order_steps
-from casewright.finetune.examples.provided_task import provided_tools
+from casewright.finetune.examples.plan_tasks import (
+    complete_plan,
+    fill_parameters,
+    fill_step,
+    order_steps,
+    provided_tools,
+)
 from casewright.finetune.examples.reading_tasks import identify_tools, query_from_plan
-from casewright.finetune.examples.secondary import Posed, Subject, Task
+from casewright.finetune.examples.secondary import Posed, Subject, Task, prompt_of
 from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.recipe.section import Section
 
@@ -42,17 +45,15 @@ TASKS: Mapping[TaskName, Task] = {
     "fill_parameters": fill_parameters,
     "provided_tools": provided_tools,
 }
-#: Secondary tasks whose answer is a plan.
-PLAN_LIKE: frozenset[TaskName] = frozenset(TASK_NAMES) - {"query_from_plan", "identify_tools"}
 
 
 class TtgSettings(Section):
     """Which tasks are made of a query.
 
     Attributes:
-        tasks_per_query: How many, planning itself included (the paper's Table 3 counts so); 0 and
-            1 both mean planning alone, and 1.25 a second task for every fourth query, drawn. A
-            query that fewer tasks apply to has fewer.
+        tasks_per_query: How many, planning itself included, as the paper's Table 3 counts: 0 is no
+            planning data at all (instructions alone), 1 planning alone, 1.25 a second task for
+            every fourth query, drawn. A query that fewer tasks apply to has fewer.
         tasks: The secondary tasks to draw from.
     """
 
@@ -63,16 +64,19 @@ class TtgSettings(Section):
 def tasks_of(evolved: Evolved, settings: TtgSettings, rng: random.Random) -> list[TrainingExample]:
     """Make training examples of a query: planning first, then different secondary tasks.
 
-    Planning has the prompt that serving renders. What is drawn depends on the state of ``rng`` and
-    the other arguments alone.
+    Of 0 tasks there is none. Planning has the prompt that serving renders. What is drawn depends
+    on the state of ``rng`` and the other arguments alone.
     """
-    source = _source(evolved)
-    prompt = prompt_of(evolved.request, evolved.shots)
-    posed: list[tuple[str, Posed]] = [(PLAN_TASK, Posed(prompt, str(evolved.plan)))]
-    subject = Subject.of(evolved)
     wanted, part = divmod(settings.tasks_per_query, 1)
     if part and rng.random() < part:
         wanted += 1
+    if not wanted:
+        return []
+    given = evolved.query.record.id
+    source = evolved.query.query if given is None else str(given)
+    prompt = prompt_of(evolved.request, evolved.shots)
+    posed: list[tuple[str, Posed]] = [(PLAN_TASK, Posed(prompt, str(evolved.plan)))]
+    subject = Subject.of(evolved)
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
         if len(posed) >= wanted:
@@ -83,9 +87,3 @@ def tasks_of(evolved: Evolved, settings: TtgSettings, rng: random.Random) -> lis
         TrainingExample(f"{source}#{number}:{name}", name, source, task.prompt, task.completion)
         for number, (name, task) in enumerate(posed)
     ]
-
-
-def _source(evolved: Evolved) -> str:
-    """Return the query's id, or its text where it has none."""
-    given = evolved.query.record.id
-    return evolved.query.query if given is None else str(given)

@@ -3,33 +3,70 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError, cleaned
-from casewright.finetune.instructions.chat_cache import ChatCache
-from casewright.finetune.instructions.chat_prompts import (
-    CHAT_KINDS,
-    OPERATIONS,
-    read_rewrite,
-    rewrite_prompt,
-)
-from casewright.finetune.instructions.constraint import holds, read_constraint
-from casewright.finetune.instructions.elimination import eliminated
+from casewright.finetune.instructions.constraint import TEXT_KINDS, holds, read_constraint
 from casewright.finetune.instructions.instruction import Instruction
-from casewright.finetune.queries.no_answer import no_answer
+from casewright.finetune.instructions.rule import WORDINGS
+from casewright.finetune.instructions.words import STOP_WORDS, letter_words, words
+from casewright.finetune.queries.no_answer import MOST_FAILURES, json_object, no_answer
+from casewright.finetune.queries.resumed_lines import ResumedLines
 from casewright.planner.chat_call import ask
 from casewright.planner.chat_planner import model_name
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: A model that fails so often in a row is asked no more.
-_MOST_FAILURES = 3
+OPERATIONS: Mapping[str, str] = {
+    "constraints": "Add one more constraint or requirement.",
+    "deepening": "If it asks about certain issues, ask about them more deeply or broadly.",
+    "concretizing": "Replace general concepts with more specific concepts.",
+    "reasoning": "If a few simple steps answer it, rewrite it so that more steps of reasoning "
+    "are explicitly asked for.",
+}
+#: What the model is offered; to repeat the request means nothing once the request is another.
+CHAT_KINDS = {name: kind for name, kind in TEXT_KINDS.items() if name != "repeats_request"}
+_TYPES = {int: "a whole number", str: "a text", list: "a list of texts"}
+
+
+def rewrite_prompt(instruction: str, operation: str) -> str:
+    """Return what asks for a harder instruction, by one of ``OPERATIONS``."""
+    listed = "\n".join(
+        f"- {name} {_shown(kind.parameters)}: {kind.says}" for name, kind in CHAT_KINDS.items()
+    )
+    form: str = WORDINGS["rewrite"]
+    return form.format(operation=OPERATIONS[operation], kinds=listed, instruction=instruction)
+
+
+def read_rewrite(text: str) -> tuple[str, Any]:
+    """Return the new instruction and its constraint's record; both empty where there is none."""
+    read = json_object(text) or {}
+    if not isinstance(read.get("instruction"), str):
+        return "", None
+    return read["instruction"].strip(), read.get("constraint")
+
+
+def _shown(parameters: Mapping[str, type]) -> str:
+    inside = ", ".join(f'"{name}": {_TYPES[type_]}' for name, type_ in parameters.items())
+    return f"{{{inside}}}"
+
+
+#: Answers below this many words that say sorry are refusals (the paper's number).
+_SORRY_WORDS = 80
+#: Words of the prompt that asks for the rewriting.
+_COPIED = re.compile(
+    r"(?i)#?\s*(?:given|rewritten|created|original) (?:prompt|instruction)#?|a program can verify"
+    r'|"constraint"\s*:'
+)
+_TEXTS = ("key", "operation", "instruction", "answer")
 
 
 @dataclass(slots=True)
@@ -39,7 +76,6 @@ class ChatEvolution:
     Attributes:
         evolved: The evolved instructions; the answers of all are verified, unless unchecked ones
             were to be kept.
-        refused: Why others were dropped, and how often.
         stopped: Why it ended early; empty where it did not.
     """
 
@@ -56,14 +92,14 @@ class ChatEvolver:
     """Evolves instructions by a chat model: it rewrites one, then follows what it has written.
 
     Args:
-        model: Any LangChain chat model.
         cache: A JSON Lines file to which each outcome is appended: a later run with the same
             instructions and model goes on where this one stopped.
-        seconds: Time for all calls together.
         calls: Calls at most.
-        call_seconds: Time for one call.
         keep_unchecked: Whether an instruction is kept whose constraint is of no kind that can be
             verified. One that is verified and broken is always dropped.
+
+    Raises:
+        InputError: The cache cannot be read, or is another file.
     """
 
     def __init__(
@@ -78,7 +114,8 @@ class ChatEvolver:
     ) -> None:
         self._model = model
         self._name = model_name(model)
-        self._cache = ChatCache(cache)
+        self._file = cache and ResumedLines(cache, _is_outcome, "no outcome of an evolution")
+        self._known = {one["key"]: one for one in self._file.records} if self._file else {}
         self._seconds = seconds
         self._calls = calls
         self._call_seconds = call_seconds
@@ -90,13 +127,13 @@ class ChatEvolver:
         Each instruction is evolved once, by the operations in turn. Plans are left alone.
 
         Raises:
-            InputError: The cache's file cannot be read or written.
+            InputError: The cache's file cannot be written.
         """
         result = ChatEvolution()
         budget = _Budget(time.monotonic() + self._seconds, self._calls)
         texts = [one for one in instructions if one.planned is None]
         failures = 0
-        for instruction, operation in zip(texts, _turning(), strict=False):
+        for instruction, operation in zip(texts, cycle(OPERATIONS), strict=False):
             if len(result.evolved) >= count:
                 break
             try:
@@ -110,42 +147,44 @@ class ChatEvolver:
             except Exception as error:  # noqa: BLE001 - a model fails in any way
                 failures += 1
                 result.refused["the model failed"] += 1
-                if failures == _MOST_FAILURES:
+                if failures == MOST_FAILURES:
                     result.stopped = cleaned(no_answer(self._model, error, self._call_seconds))
                     break
                 continue
-            self._take(instruction, outcome, result)
+            if isinstance(found := self._read(instruction, outcome), Instruction):
+                result.evolved.append(found)
+            else:
+                result.refused[found] += 1
         return result
 
-    def _outcome(
-        self, instruction: Instruction, operation: str, budget: _Budget
-    ) -> dict[str, object]:
+    def _outcome(self, instruction: Instruction, operation: str, budget: _Budget) -> dict[str, Any]:
         key = _key(self._name, operation, instruction.prompt)
-        if (kept := self._cache.get(key)) is not None:
-            return kept
+        if key in self._known:
+            return self._known[key]
         said = self._ask(rewrite_prompt(instruction.prompt, operation), budget)
         evolved, constraint = read_rewrite(said)
         # What is dropped for its instruction alone needs no answer.
         why = eliminated(instruction.prompt, evolved, "answer")
-        answer = "" if why else self._ask(evolved, budget)
-        outcome: dict[str, object] = {
+        self._known[key] = outcome = {
             "key": key,
             "id": instruction.id,
             "operation": operation,
             "instruction": evolved,
             "constraint": constraint,
-            "answer": answer,
+            "answer": "" if why else self._ask(evolved, budget),
         }
-        self._cache.add(key, outcome)
+        if self._file:
+            self._file.append(outcome)
         return outcome
 
-    def _take(
-        self, instruction: Instruction, outcome: dict[str, object], result: ChatEvolution
-    ) -> None:
-        evolved, answer = str(outcome["instruction"]), str(outcome["answer"])
+    def _read(self, instruction: Instruction, outcome: dict[str, Any]) -> Instruction | str:
+        """Return the evolved instruction, or why there is none."""
+        evolved, answer = outcome["instruction"], outcome["answer"]
         if why := eliminated(instruction.prompt, evolved, answer or "answer"):
-            result.refused[why] += 1
-            return
+            return why
+        constraint = read_constraint(outcome["constraint"])
+        if constraint is not None and constraint.kind not in CHAT_KINDS:
+            constraint = None
         made = replace(
             instruction,
             id=f"{instruction.id}~chat:{outcome['operation']}",
@@ -153,22 +192,17 @@ class ChatEvolver:
             answer=answer,
             original=instruction.prompt,
             labels=(),
+            constraints=(constraint,) if constraint else (),
         )
         if not made.readable:
-            result.refused["control characters, or no Unicode"] += 1
-            return
-        constraint = read_constraint(outcome["constraint"])
-        if constraint is not None and constraint.kind not in CHAT_KINDS:
-            constraint = None
+            return "control characters, or no Unicode"
         if not answer:
-            result.refused["an empty answer"] += 1
-        elif constraint is None and not self._keep_unchecked:
-            result.refused["a constraint that cannot be verified"] += 1
-        elif constraint is not None and not holds(constraint, evolved, answer):
-            result.refused[f"the answer breaks its constraint: {constraint.kind}"] += 1
-        else:
-            kept = (constraint,) if constraint else ()
-            result.evolved.append(replace(made, constraints=kept))
+            return "an empty answer"
+        if constraint is None:
+            return made if self._keep_unchecked else "a constraint that cannot be verified"
+        if not holds(constraint, evolved, answer):
+            return f"the answer breaks its constraint: {constraint.kind}"
+        return made
 
     def _ask(self, text: str, budget: _Budget) -> str:
         from langchain_core.messages import HumanMessage
@@ -195,9 +229,24 @@ class _Budget:
         return left
 
 
-def _turning() -> Iterator[str]:
-    while True:
-        yield from OPERATIONS
+def eliminated(original: str, evolved: str, answer: str) -> str:
+    """Return why an evolved instruction is dropped (section 3.2); empty where it is kept."""
+    if not evolved:
+        return "no instruction was returned"
+    if letter_words(evolved.casefold()) == letter_words(original.casefold()):
+        return "the same as the original"
+    if _COPIED.search(evolved):
+        return "copies words of the prompt that asked for it"
+    if "sorry" in answer.casefold() and len(words(answer)) < _SORRY_WORDS:
+        return "the answer is an apology"
+    said = [word.lower() for word in letter_words(answer)]
+    if not any(char.isdigit() for char in answer) and all(word in STOP_WORDS for word in said):
+        return "the answer has only stop words and punctuation"
+    return ""
+
+
+def _is_outcome(record: dict[str, Any]) -> bool:
+    return "constraint" in record and all(isinstance(record.get(name), str) for name in _TEXTS)
 
 
 def _key(model: str, operation: str, prompt: str) -> str:

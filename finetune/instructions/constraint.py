@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import regex as re
 
-from casewright.finetune.instructions.plan_constraint import only_tools, without_tool
+from casewright.errors import PlanError
 from casewright.finetune.instructions.words import lines, sentences, words
+from casewright.planner import parse_plan
 
 _BULLET = re.compile(r"^\s*[-*•]\s+\S")
 _TITLE = re.compile(r"<<[^<>\n]+>>")
@@ -27,8 +27,6 @@ class Constraint:
 
     Attributes:
         kind: One of ``KINDS``.
-        parameters: What this kind needs, by name.
-        wording: The sentence that asks for it.
     """
 
     kind: str
@@ -46,15 +44,21 @@ class Kind:
 
     Attributes:
         says: What it asks, as a chat model is told it.
-        parameters: Name to type; ``list`` is a list of texts.
+        governs: What of an answer, words with spaces between; kinds that share one are not put
+            together.
         check: Of the parameters, the question as it was before the constraint, and the answer.
-        parts: What of an answer it governs; kinds that share one are not put together.
+        parameters: Name to type; ``list`` is a list of texts.
     """
 
     says: str
-    parameters: Mapping[str, type]
+    governs: str
     check: Callable[[Mapping[str, Any], str, str], bool]
-    parts: frozenset[str]
+    parameters: Mapping[str, type] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """What of an answer it governs."""
+        return frozenset(self.governs.split())
 
 
 def holds(constraint: Constraint, question: str, answer: str) -> bool:
@@ -63,23 +67,10 @@ def holds(constraint: Constraint, question: str, answer: str) -> bool:
     return bool(answer.strip() and kind.check(constraint.parameters, question, answer))
 
 
-def _upper(_: Mapping[str, Any], question: str, answer: str) -> bool:
-    return answer == answer.upper() and answer != answer.lower()
-
-
-def _lower(_: Mapping[str, Any], question: str, answer: str) -> bool:
-    return answer == answer.lower() and answer != answer.upper()
-
-
 def has_word(answer: str, word: str) -> bool:
     """Say whether a text holds a whole word, in any case; hyphens and apostrophes are inside."""
     pattern = rf"(?<![\w'’\-]){re.escape(word.casefold())}(?![\w'’\-])"
     return bool(re.search(pattern, answer.casefold()))
-
-
-def _quoted(_: Mapping[str, Any], question: str, answer: str) -> bool:
-    inside = answer[1:-1]
-    return len(answer) > 2 and answer[0] == answer[-1] == '"' and '"' not in inside
 
 
 def _json(given: Mapping[str, Any], question: str, answer: str) -> bool:
@@ -91,17 +82,9 @@ def _json(given: Mapping[str, Any], question: str, answer: str) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _bullets(given: Mapping[str, Any], question: str, answer: str) -> bool:
-    return bool(sum(_BULLET.match(line) is not None for line in lines(answer)) == given["n"])
-
-
-def _repeats(_: Mapping[str, Any], question: str, answer: str) -> bool:
+def _repeats(given: Mapping[str, Any], question: str, answer: str) -> bool:
     asked, said = question.strip(), answer.strip()
     return bool(asked) and said.startswith(asked) and bool(said[len(asked) :].strip())
-
-
-def _excludes(given: Mapping[str, Any], question: str, answer: str) -> bool:
-    return not has_word(answer, given["word"])
 
 
 def _title(given: Mapping[str, Any], question: str, answer: str) -> bool:
@@ -109,118 +92,121 @@ def _title(given: Mapping[str, Any], question: str, answer: str) -> bool:
     return _TITLE.fullmatch(first.strip()) is not None and bool(rest.strip())
 
 
-def _postscript(_: Mapping[str, Any], question: str, answer: str) -> bool:
+def _postscript(given: Mapping[str, Any], question: str, answer: str) -> bool:
     *before, last = lines(answer)
     return bool(before) and last.casefold().startswith("p.s.") and len(last.strip()) > 4
 
 
-#: Kinds of constraints on a text, by name.
-TEXT_KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "all_upper": Kind("the whole answer in capital letters", {}, _upper, frozenset({"case"})),
-        "all_lower": Kind("the whole answer in small letters", {}, _lower, frozenset({"case"})),
-        "at_most_words": Kind(
-            "at most n words",
-            {"n": int},
-            lambda given, _, answer: len(words(answer)) <= given["n"],
-            frozenset({"length"}),
-        ),
-        "at_most_sentences": Kind(
-            "at most n sentences",
-            {"n": int},
-            lambda given, _, answer: len(sentences(answer)) <= given["n"],
-            frozenset({"length", "layout"}),
-        ),
-        "begins_with": Kind(
-            "the answer begins with this phrase, exactly",
-            {"phrase": str},
-            lambda given, _, answer: answer.startswith(given["phrase"]),
-            frozenset({"start"}),
-        ),
-        "ends_with": Kind(
-            "the answer ends with this phrase, exactly",
-            {"phrase": str},
-            lambda given, _, answer: answer.endswith(given["phrase"]),
-            frozenset({"end"}),
-        ),
-        "quoted": Kind(
-            "the whole answer between double quotation marks",
-            {},
-            _quoted,
-            frozenset({"start", "end"}),
-        ),
-        "json": Kind(
-            "the answer is a JSON object with this one key, whose value is a text",
-            {"key": str},
-            _json,
-            frozenset({"start", "end", "comma", "case", "length", "layout"}),
-        ),
-        "bullets": Kind(
-            "a list of exactly n bullet points, each a line that begins with '- '",
-            {"n": int},
-            _bullets,
-            frozenset({"layout"}),
-        ),
-        "repeats_request": Kind(
-            "the answer first repeats the original request word for word",
-            {},
-            _repeats,
-            frozenset({"start", "case", "length", "comma", "words"}),
-        ),
-        "no_commas": Kind(
-            "no commas",
-            {},
-            lambda given, _, answer: "," not in answer,
-            frozenset({"comma"}),
-        ),
-        "includes": Kind(
-            "the answer holds this word",
-            {"word": str},
-            lambda given, _, answer: has_word(answer, given["word"]),
-            frozenset({"words"}),
-        ),
-        "excludes": Kind(
-            "the answer does not hold this word",
-            {"word": str},
-            _excludes,
-            frozenset({"words"}),
-        ),
-        "title": Kind(
-            "the first line is a title in double angular brackets, such as <<A title>>",
-            {},
-            _title,
-            frozenset({"start"}),
-        ),
-        "postscript": Kind(
-            "the last line is a postscript that begins with 'P.S.'",
-            {},
-            _postscript,
-            frozenset({"end"}),
-        ),
-        "lines": Kind(
-            "exactly n lines that are not blank",
-            {"n": int},
-            lambda given, _, answer: len(lines(answer)) == given["n"],
-            frozenset({"layout"}),
-        ),
-        "one_of": Kind(
-            "the answer is one of these labels and nothing else",
-            {"labels": list},
-            lambda given, _, answer: answer in given["labels"],
-            frozenset({"start", "end", "layout", "case", "length", "words"}),
-        ),
-    }
-)
+def _calls_none_of(gone: Callable[[str, Mapping[str, Any]], bool]) -> Callable[..., bool]:
+    """Return the check that the answer is a plan without certain tools."""
 
-_PLAN = frozenset({"plan"})
+    def check(given: Mapping[str, Any], question: str, answer: str) -> bool:
+        try:
+            return not any(gone(tool, given) for tool in parse_plan(answer).tools)
+        except PlanError:
+            return False
+
+    return check
+
+
+#: Kinds of constraints on a text, by name; of a check, p are the parameters, q the question and a
+#: the answer.
+TEXT_KINDS: Mapping[str, Kind] = {
+    "all_upper": Kind(
+        "the whole answer in capital letters", "case", lambda p, q, a: a == a.upper() != a.lower()
+    ),
+    "all_lower": Kind(
+        "the whole answer in small letters", "case", lambda p, q, a: a == a.lower() != a.upper()
+    ),
+    "at_most_words": Kind(
+        "at most n words", "length", lambda p, q, a: len(words(a)) <= p["n"], {"n": int}
+    ),
+    "at_most_sentences": Kind(
+        "at most n sentences",
+        "length layout",
+        lambda p, q, a: len(sentences(a)) <= p["n"],
+        {"n": int},
+    ),
+    "begins_with": Kind(
+        "the answer begins with this phrase, exactly",
+        "start",
+        lambda p, q, a: a.startswith(p["phrase"]),
+        {"phrase": str},
+    ),
+    "ends_with": Kind(
+        "the answer ends with this phrase, exactly",
+        "end",
+        lambda p, q, a: a.endswith(p["phrase"]),
+        {"phrase": str},
+    ),
+    "quoted": Kind(
+        "the whole answer between double quotation marks",
+        "start end",
+        lambda p, q, a: len(a) > 2 and a[0] == a[-1] == '"' and '"' not in a[1:-1],
+    ),
+    "json": Kind(
+        "the answer is a JSON object with this one key, whose value is a text",
+        "start end comma case length layout",
+        _json,
+        {"key": str},
+    ),
+    "bullets": Kind(
+        "a list of exactly n bullet points, each a line that begins with '- '",
+        "layout",
+        lambda p, q, a: sum(_BULLET.match(line) is not None for line in lines(a)) == p["n"],
+        {"n": int},
+    ),
+    "repeats_request": Kind(
+        "the answer first repeats the original request word for word",
+        "start case length comma words",
+        _repeats,
+    ),
+    "no_commas": Kind("no commas", "comma", lambda p, q, a: "," not in a),
+    "includes": Kind(
+        "the answer holds this word",
+        "words",
+        lambda p, q, a: has_word(a, p["word"]),
+        {"word": str},
+    ),
+    "excludes": Kind(
+        "the answer does not hold this word",
+        "words",
+        lambda p, q, a: not has_word(a, p["word"]),
+        {"word": str},
+    ),
+    "title": Kind(
+        "the first line is a title in double angular brackets, such as <<A title>>", "start", _title
+    ),
+    "postscript": Kind("the last line is a postscript that begins with 'P.S.'", "end", _postscript),
+    "lines": Kind(
+        "exactly n lines that are not blank",
+        "layout",
+        lambda p, q, a: len(lines(a)) == p["n"],
+        {"n": int},
+    ),
+    "one_of": Kind(
+        "the answer is one of these labels and nothing else",
+        "start end layout case length words",
+        lambda p, q, a: a in p["labels"],
+        {"labels": list},
+    ),
+}
 #: Every kind, by name: those on a plan's tools too.
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        **TEXT_KINDS,
-        "only_tools": Kind("no tool but these", {"tools": list}, only_tools, _PLAN),
-        "without_tool": Kind("this tool is not called", {"tool": str}, without_tool, _PLAN),
-    }
-)
+KINDS: Mapping[str, Kind] = {
+    **TEXT_KINDS,
+    "only_tools": Kind(
+        "no tool but these",
+        "plan",
+        _calls_none_of(lambda tool, given: tool not in given["tools"]),
+        {"tools": list},
+    ),
+    "without_tool": Kind(
+        "this tool is not called",
+        "plan",
+        _calls_none_of(lambda tool, given: tool == given["tool"]),
+        {"tool": str},
+    ),
+}
 
 
 def read_constraint(record: Any) -> Constraint | None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from casewright.finetune.instructions.change_rules import CHANGE_RULES
 from casewright.finetune.instructions.instruction import Instruction
-from casewright.finetune.instructions.observe_rules import OBSERVE_RULES
 from casewright.finetune.instructions.rule import Rule
+from casewright.finetune.instructions.rules import RULES
 from casewright.finetune.instructions.tool_rules import TOOL_RULES
-from casewright.finetune.instructions.wrap_rules import WRAP_RULES
 
-RULES: tuple[Rule, ...] = (*CHANGE_RULES, *WRAP_RULES, *OBSERVE_RULES)
 #: Constraints that an instruction is given at most.
 MOST_CONSTRAINTS = 3
 
@@ -46,7 +43,7 @@ class RuleEvolver:
         return None
 
     def _compose(self, instruction: Instruction, count: int) -> Instruction | None:
-        evolved, taken = instruction, list[Rule]()
+        evolved = instruction
         # Changes come before what is put around them, and what is observed comes last.
         for rule in sorted(self._pick(instruction, count), key=lambda rule: rule.stage):
             if rule.applies(evolved):
@@ -54,9 +51,8 @@ class RuleEvolver:
                 # A phrase that is to be exact, for example, breaks a constraint on the letters.
                 if tried.satisfied():
                     evolved = tried
-                    taken.append(rule)
-        self.used.update(rule.name for rule in taken)
-        return evolved if taken else None
+                    self.used[rule.name] += 1
+        return None if evolved is instruction else evolved
 
     def _pick(self, instruction: Instruction, count: int) -> list[Rule]:
         fitting = [rule for rule in RULES if rule.applies(instruction)]

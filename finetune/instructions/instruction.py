@@ -20,13 +20,7 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """An instruction whose answer is a plan: a query with its own toolbox.
-
-    Attributes:
-        query: The query and its gold plan, valid for the toolbox.
-        toolbox: The tools that its data set shows.
-        history: Earlier turns of a dialogue.
-    """
+    """An instruction whose answer is a plan: a query with the toolbox and dialogue of its own."""
 
     query: AnnotatedQuery
     toolbox: Toolbox
@@ -50,18 +44,15 @@ class Instruction:
     Attributes:
         id: Unique among its reader's: ``"reader:record"``; an evolved one adds its constraints.
         source: The reader's name, the file and the place in it.
-        licence: Of its text.
         prompt: What is asked, whole; for a plan, what the planner's prompt asks.
         answer: The answer; a plan's text where ``planned`` is given.
         planned: The query and its tools, where the answer is a plan.
         labels: All answers that its task knows, where they are few.
-        constraints: What an evolved instruction adds.
         original: What was asked before it was evolved; empty where it was not.
     """
 
     id: str
     source: str
-    licence: str
     prompt: str
     answer: str
     planned: PlannedQuery | None = None
@@ -97,7 +88,7 @@ class Instruction:
         return TrainingExample(self.id, task, self.source, prompt, self.answer)
 
 
-def planned_instruction(id_: str, source: str, licence: str, planned: PlannedQuery) -> Instruction:
+def planned_instruction(id_: str, source: str, planned: PlannedQuery) -> Instruction:
     """Return the instruction to write this plan, in the planner's own prompt.
 
     Raises:
@@ -105,5 +96,4 @@ def planned_instruction(id_: str, source: str, licence: str, planned: PlannedQue
     """
     request = planned.request
     request.validate(planned.plan)
-    prompt = str(render_prompt(request))
-    return Instruction(id_, source, licence, prompt, str(planned.plan), planned)
+    return Instruction(id_, source, str(render_prompt(request)), str(planned.plan), planned)

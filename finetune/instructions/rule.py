@@ -1,4 +1,4 @@
-"""A rule that evolves an instruction: it adds one constraint, and an answer that keeps it.
+"""Rules that evolve an instruction: each adds one constraint, and an answer that keeps it.
 
 Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) has a model add constraints and then
 answer anew. A rule adds only what can be verified, and only where the answer that is there keeps
@@ -8,13 +8,21 @@ it already or can be brought into its form without being reworded.
 from __future__ import annotations
 
 import random
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from casewright.finetune.instructions.constraint import KINDS, Constraint
 from casewright.finetune.instructions.instruction import Instruction
 
+#: A constraint's parameters and the answer that keeps it; nothing where a rule does not apply.
+Proposal = tuple[Mapping[str, Any], str] | None
+Propose = Callable[[Instruction, random.Random], Proposal]
+_FILE = Path(__file__).parent / "wordings.toml"
+#: How constraints are said, by the rule's name.
+WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 #: When a rule has its turn: it changes the answer's text; it puts something around the answer; it
 #: asks for what the finished answer has already.
 CHANGE, WRAP, OBSERVE = 0, 1, 2
@@ -29,19 +37,15 @@ class Rule:
     """A rule.
 
     Attributes:
-        name: Unique among the rules.
-        kind: The kind of its constraint.
+        name: Unique among the rules; what its constraints are worded by.
         stage: ``CHANGE``, ``WRAP`` or ``OBSERVE``.
-        propose: Of an instruction and a source of randomness: the constraint's parameters and the
-            answer that keeps it, or nothing where the rule does not apply.
-        wordings: How the constraint is said; parameters are filled in by name.
+        propose: Of an instruction and a source of randomness, the constraint and the answer.
     """
 
     name: str
     kind: str
     stage: int
-    propose: Callable[[Instruction, random.Random], tuple[Mapping[str, Any], str] | None]
-    wordings: tuple[str, ...]
+    propose: Propose
 
     @property
     def parts(self) -> frozenset[str]:
@@ -64,7 +68,7 @@ class Rule:
         if proposed is None:
             raise ValueError(f"The rule {self.name} does not apply to {instruction.id}.")
         parameters, answer = proposed
-        wording = rng.choice(self.wordings).format(**_shown(parameters))
+        wording = rng.choice(WORDINGS[self.name]).format(**_shown(parameters))
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
         original = asked(instruction)
         return replace(

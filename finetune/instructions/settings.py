@@ -1,20 +1,40 @@
-"""Settings of a training set's instructions."""
+"""``[data.instructions]`` of a recipe: generic instructions, from where, and how many."""
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator, model_validator
+from typing import Annotated, Self
 
-from casewright.errors import InputError
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
 from casewright.finetune.instructions.evolution import MOST_CONSTRAINTS
-from casewright.finetune.instructions.readers.columns import FIELDS
-from casewright.finetune.instructions.readers.registry import HUGGING_FACE, reader
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.instructions.readers.hugging_face import check_fields
+from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS, reader
+from casewright.finetune.recipe.section import Section, beside, folder_of, looked_for
 
 BY_RULES = "rules"
 
 
+def _there(path: str, info: ValidationInfo) -> str:
+    """Return where a source's files are, beside the recipe; the name that one may have instead."""
+    if info.context is None or not path:
+        return path
+    found, name = beside(info, path), info.data.get("reader", HUGGING_FACE)
+    if found.exists():
+        return str(found)
+    if name != HUGGING_FACE and looked_for(info):
+        raise ValueError(
+            f'There is nothing at "{path}" in {folder_of(info)}. Give {READERS[name].files}, of '
+            f"{READERS[name].origin}: beside the recipe, or in the folder of --sets."
+        )
+    return path
+
+
+#: The files that a reader reads, or a data set's name; looked for beside the recipe.
+SourcePath = Annotated[str, AfterValidator(_there)]
+
+
 class InstructionSource(Section):
-    """Where instructions come from.
+    """One of ``[[data.instructions.sources]]``.
 
     Attributes:
         reader: A reader's name; see ``READERS``.
@@ -23,11 +43,11 @@ class InstructionSource(Section):
         split: Of a data set by name.
         columns: Of a data set by name: which column is its ``prompt``, ``input`` and ``answer``,
             or its ``messages``.
-        licence: Of a data set by name.
+        licence: Of a data set by name, as its page says; kept in the manifest.
     """
 
     reader: str
-    path: str = Field(min_length=1)
+    path: SourcePath = Field(min_length=1)
     limit: int | None = Field(default=None, ge=1)
     split: str = Field(default="train", min_length=1)
     columns: dict[str, str] = Field(default_factory=dict)
@@ -40,14 +60,13 @@ class InstructionSource(Section):
         return name
 
     @model_validator(mode="after")
-    def _own_settings(self) -> InstructionSource:
+    def _own_settings(self) -> Self:
         named = {"split", "columns", "licence"} & self.model_fields_set
         if named and self.reader != HUGGING_FACE:
-            raise InputError(
+            raise ValueError(
                 f"{sorted(named)} are settings of the reader {HUGGING_FACE}, not of {self.reader}."
             )
-        if wrong := sorted(set(self.columns) - set(FIELDS)):
-            raise InputError(f"columns: {wrong} are no fields. Map any of {list(FIELDS)}.")
+        check_fields(self.columns)
         return self
 
 
@@ -56,7 +75,9 @@ class InstructionSettings(Section):
 
     Attributes:
         sources: Where they come from; none where a training set has no instructions.
-        evolved: The share that is given constraints.
+        share: The part of what the sources hold that is taken, as in the paper's Table 3 (60,000
+            of 147,000 are 40 %): 0 none, 1 all.
+        evolved: The share of these that is given constraints.
         by: Who adds them: ``rules``, or a chat model as ``provider:model``.
         constraints: Constraints that rules give to one instruction at most.
         length_bins: Ranges of prompt length that have equal shares.
@@ -69,6 +90,7 @@ class InstructionSettings(Section):
     """
 
     sources: tuple[InstructionSource, ...] = ()
+    share: float = Field(default=0.0, ge=0, le=1)
     evolved: float = Field(default=0.5, ge=0.0, le=1.0)
     by: str = BY_RULES
     constraints: int = Field(default=MOST_CONSTRAINTS, ge=1, le=MOST_CONSTRAINTS)
@@ -82,10 +104,23 @@ class InstructionSettings(Section):
     @field_validator("by")
     @classmethod
     def _nameable(cls, name: str) -> str:
-        provider, _, model = name.partition(":")
-        if name != BY_RULES and not (provider and model):
-            raise InputError(
+        if name != BY_RULES and not all(name.partition(":")):
+            raise ValueError(
                 f"{name!r} is neither {BY_RULES!r} nor a chat model. Write provider:model, for "
                 "example openai:gpt-4o-mini."
             )
         return name
+
+    @field_validator("chat_cache")
+    @classmethod
+    def _beside(cls, file: str, info: ValidationInfo) -> str:
+        return file and str(beside(info, file))
+
+    @model_validator(mode="after")
+    def _some_source(self) -> Self:
+        if self.share and not self.sources:
+            raise ValueError(
+                f"share is {self.share:g}, and there are no instructions. Add "
+                "[[data.instructions.sources]] with reader and path, or set share = 0."
+            )
+        return self

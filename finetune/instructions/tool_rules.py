@@ -17,24 +17,13 @@ from casewright.finetune.instructions.instruction import (
     PlannedQuery,
     planned_instruction,
 )
-from casewright.finetune.instructions.words import content_words
+from casewright.finetune.instructions.rule import WORDINGS
+from casewright.finetune.instructions.words import stem, stems
 from casewright.planner import AnnotatedQuery, Plan, Step
 from casewright.tools import NO_EVIDENCE, Toolbox
 
-_FORBIDDEN = (
-    "Do not use {tool}.",
-    "{tool} may not be called.",
-    "Leave {tool} alone.",
-    "You must not call {tool}.",
-)
-_PARTLY = (
-    "Use only the tools that are listed, and leave out what none of them can do.",
-    "If a part cannot be done with the tools at hand, do the rest.",
-    "Do as much of it as your tools allow.",
-)
+_Proposal = tuple[PlannedQuery, Constraint] | None
 _EMPTY = Plan((Step(NO_EVIDENCE.name),))
-#: Words that begin alike are forms of one word.
-_STEM = 5
 #: What descriptions of any tools share.
 _SHARED = """
 based calculate calculates compute data details determine fetch find finds format function gets
@@ -42,16 +31,15 @@ given information list name number object output parameters provide provided res
 results retrieve retrieves return returns specific specified string structure successful tool type
 user value
 """
-_COMMON = frozenset(word[:_STEM] for word in _SHARED.split())
+_COMMON = frozenset(map(stem, _SHARED.split()))
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """A rule for plans; see ``Rule``."""
+    """A rule for plans, which proposes another query and the constraint; see ``Rule``."""
 
     name: str
-    kind: str
-    propose: Callable[[PlannedQuery, random.Random], tuple[PlannedQuery, Constraint] | None]
+    propose: Callable[[PlannedQuery, random.Random], _Proposal]
 
     def applies(self, instruction: Instruction) -> bool:
         """Say whether the rule applies: only to plans, and once."""
@@ -76,7 +64,7 @@ class ToolRule:
         changed, constraint = proposed
         id_ = f"{instruction.id}~{self.name}"
         try:
-            made = planned_instruction(id_, instruction.source, instruction.licence, changed)
+            made = planned_instruction(id_, instruction.source, changed)
         except CasewrightError:
             # The longer question is no question any more: it passes the limit on its length.
             return None
@@ -102,7 +90,7 @@ def _only(toolbox: Toolbox) -> Constraint:
     return Constraint("only_tools", {"tools": list(toolbox.names)})
 
 
-def _fewer(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery, Constraint] | None:
+def _fewer(planned: PlannedQuery, rng: random.Random) -> _Proposal:
     unneeded = _unneeded(planned)
     if not unneeded or (planned.plan == _EMPTY and len(unneeded) < 2):
         return None
@@ -112,16 +100,16 @@ def _fewer(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery, Con
     return _with(planned, toolbox, planned.plan), _only(toolbox)
 
 
-def _forbidden(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery, Constraint] | None:
+def _forbidden(planned: PlannedQuery, rng: random.Random) -> _Proposal:
     if planned.plan == _EMPTY or not (unneeded := _unneeded(planned)):
         return None
     tool = rng.choice(unneeded)
-    wording = rng.choice(_FORBIDDEN).format(tool=tool)
+    wording = rng.choice(WORDINGS["forbidden_tool"]).format(tool=tool)
     constraint = Constraint("without_tool", {"tool": tool}, wording)
     return _with(planned, planned.toolbox, planned.plan, wording), constraint
 
 
-def _withdrawn(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery, Constraint] | None:
+def _withdrawn(planned: PlannedQuery, rng: random.Random) -> _Proposal:
     plan = planned.plan
     used = sorted(set(plan.tools))
     if len(used) < 2 or any(True for step in plan.steps for _ in step.references()):
@@ -134,10 +122,10 @@ def _withdrawn(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery,
     gone = rng.choice(alone)
     toolbox = box.without(gone)
     rest = Plan(tuple(step for step in plan.steps if step.tool != gone))
-    return _with(planned, toolbox, rest, rng.choice(_PARTLY)), _only(toolbox)
+    return _with(planned, toolbox, rest, rng.choice(WORDINGS["partly"])), _only(toolbox)
 
 
-def _none_left(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery, Constraint] | None:
+def _none_left(planned: PlannedQuery, rng: random.Random) -> _Proposal:
     unneeded = _unneeded(planned)
     used = sorted(set(planned.plan.tools) - {NO_EVIDENCE.name})
     if not used or not unneeded or _alike(planned.toolbox, used, unneeded):
@@ -149,16 +137,16 @@ def _none_left(planned: PlannedQuery, rng: random.Random) -> tuple[PlannedQuery,
 def _alike(toolbox: Toolbox, some: list[str], others: list[str]) -> bool:
     """Say whether a tool's name or description shares a word with those of another group."""
 
-    def stems(names: list[str]) -> set[str]:
+    def own(names: list[str]) -> set[str]:
         told = (f"{name.replace('_', ' ')} {toolbox[name].description}" for name in names)
-        return {word[:_STEM] for text in told for word in content_words(text)} - _COMMON
+        return {part for text in told for part in stems(text)} - _COMMON
 
-    return bool(stems(some) & stems([n for n in others if n != NO_EVIDENCE.name]))
+    return bool(own(some) & own([n for n in others if n != NO_EVIDENCE.name]))
 
 
 TOOL_RULES = (
-    ToolRule("fewer_tools", "only_tools", _fewer),
-    ToolRule("forbidden_tool", "without_tool", _forbidden),
-    ToolRule("withdrawn_tool", "only_tools", _withdrawn),
-    ToolRule("no_tool_left", "only_tools", _none_left),
+    ToolRule("fewer_tools", _fewer),
+    ToolRule("forbidden_tool", _forbidden),
+    ToolRule("withdrawn_tool", _withdrawn),
+    ToolRule("no_tool_left", _none_left),
 )

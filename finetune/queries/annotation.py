@@ -20,14 +20,12 @@ from casewright.finetune.queries.annotation_sheet import (
     problem_of,
     request_of,
 )
+from casewright.finetune.queries.no_answer import MOST_FAILURES
 from casewright.finetune.queries.query_files import read_text
 from casewright.finetune.queries.resumed_lines import ResumedLines
 from casewright.planner import ChatPlanner
 from casewright.planner.spans import normalized
 from casewright.tools import Toolbox
-
-#: Answers in a row that a model may fail to give before nobody waits for it any more.
-FAILURES = 3
 
 
 @dataclass(slots=True)
@@ -36,10 +34,7 @@ class AnnotationReport:
 
     Attributes:
         added: Annotated queries that were written, those by the model included.
-        by_model: Those whose plan the model wrote.
-        already: Lines whose query the output held before.
         problems: A line that was not taken each, in the sheet's order.
-        rest: The texts of those lines.
         stopped: Why the model was asked no more; empty where it was.
     """
 
@@ -87,7 +82,6 @@ def annotate(
         classes: Classes that are known beside the tools' names.
         planner: Writes the plans that are empty. It must have no fallback planner: a plan that is
             not the model's own, or is invalid after one repair, is not taken.
-        advance: Told of every line that is done.
 
     Raises:
         InputError: The output cannot be written.
@@ -97,37 +91,35 @@ def annotate(
     failures = 0
     for number, text in lines:
         record: Any = None
+        problem: Problem | None = None
         try:
             record = json.loads(text)
             request_of(record, toolbox)
             if _key(record) in known:
                 report.already += 1
                 continue
-            by_model = is_empty(record)
-            if by_model:
-                if planner is None or report.stopped:
-                    report.problems.append(_unfilled(number, record, report.stopped))
-                    report.rest.append(text)
-                    continue
-                written, why, answered = _ask(planner, record, toolbox)
+            if by_model := is_empty(record):
+                why, answered = report.stopped, True
+                if planner is not None and not why:
+                    record, why, answered = _ask(planner, record, toolbox)
                 failures = 0 if answered else failures + 1
-                if failures == FAILURES:
-                    report.stopped = f"It failed {FAILURES} times in a row. {why}"
-                if written is None:
-                    report.problems.append(_unfilled(number, record, why))
-                    report.rest.append(text)
+                if failures == MOST_FAILURES:
+                    report.stopped = f"It failed {MOST_FAILURES} times in a row. {why}"
+                if is_empty(record):
+                    problem = _unfilled(number, record, why)
                     continue
-                record = written
             right = checked_record(record, toolbox, classes)
         except (PlanError, InputError, ValueError, RecursionError) as error:
-            report.problems.append(_problem(number, record, error))
-            report.rest.append(text)
+            problem = _problem(number, record, error)
         else:
             output.append(right)
             known.add(_key(right))
             report.added += 1
             report.by_model += by_model
         finally:
+            if problem is not None:
+                report.problems.append(problem)
+                report.rest.append(text)
             advance(1)
     return report
 
@@ -166,12 +158,14 @@ def write_rest(place: Path, report: AnnotationReport) -> None:
 
 def _ask(
     planner: ChatPlanner, record: Mapping[str, Any], toolbox: Toolbox
-) -> tuple[dict[str, Any] | None, str, bool]:
-    """Return the record with the model's plan, or why there is none, and whether it answered."""
+) -> tuple[Mapping[str, Any], str, bool]:
+    """Return the record with the model's plan, if any, why there is none, and whether it answered.
+
+    A planner without a fallback planner counts its own last resort as an attempt.
+    """
     result = planner.plan(request_of(record, toolbox))
     if result.fallback:
-        # A planner without a fallback planner counts its own last resort as an attempt.
-        return None, result.fallback, result.attempts > 1
+        return record, result.fallback, result.attempts > 1
     return {**record, "plan": str(result.plan), "plan_by": result.planner}, "", True
 
 

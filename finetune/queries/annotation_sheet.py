@@ -25,8 +25,6 @@ class Problem:
     Attributes:
         line: Its number, from 1.
         id: Its id, where it has one.
-        reason: What is wrong, as one sentence.
-        mend: What to do, as one sentence.
         empty: Nothing was filled in; otherwise what was filled in is wrong.
     """
 
@@ -55,7 +53,6 @@ def checked_record(
     """Return a filled record as an annotated query: its plan in the canonical form, its class set.
 
     Args:
-        record: The record.
         toolbox: The tools that plans may use, but for the record's own changes to them.
         classes: Classes that are known beside the tools' names.
 

@@ -6,19 +6,97 @@ from collections.abc import Sequence
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from casewright.errors import InputError
-from casewright.finetune.queries.dqs import DqsSettings, sample_dqs
 from casewright.finetune.queries.facility_location import facility_location
-from casewright.finetune.queries.similarity import Vectors
+from casewright.finetune.queries.similarity import (
+    DECIMALS,
+    Floats,
+    Vectors,
+    best_similarity,
+    check_pools,
+)
 from casewright.finetune.recipe.section import Section
 from casewright.planner import AnnotatedQuery
 from casewright.planner.spans import normalized
 from casewright.stores import Encoder
 
-Method = Literal["random", "dqs", "dqs_large", "facility_location"]
-METHODS: tuple[Method, ...] = ("dqs", "dqs_large", "facility_location", "random")
+DqsSource = Literal["refined", "large", "extremes"]
+#: The share of the large pool that is extreme at either end, where nobody says otherwise.
+EXTREMES = 0.05
+
+
+def sample_dqs(
+    initial: Vectors,
+    large: Vectors,
+    size: int | None = None,
+    *,
+    source: DqsSource = "refined",
+    extremes: float = EXTREMES,
+    seed: int = 0,
+) -> list[int]:
+    """Sample the large pool; see the module.
+
+    Args:
+        initial: Array (n, d), the embedded initial pool.
+        large: Array (N, d), the embedded large pool; equal queries are best taken out before.
+        size: How many; as many as the initial pool has by default.
+        extremes: The share of the large pool that is extreme at either end.
+
+    Returns:
+        Rows of the large pool, ascending.
+
+    Raises:
+        InputError: A pool is empty or no array of vectors, or there are fewer queries to sample
+            than are wanted.
+    """
+    check_pools(initial, large)
+    if not len(initial):
+        raise InputError("The initial pool is empty. DQS needs at least one query to start from.")
+    size = size or len(initial)
+    rows = np.arange(len(large))
+    mend = "Give a larger pool, or ask for fewer."
+    if source != "large":
+        removed = extreme_queries(initial, large, extremes)
+        rows = removed if source == "extremes" else np.setdiff1d(rows, removed)
+        way = "Raise" if source == "extremes" else "Lower"
+        mend = f"{way} the extremes (now {extremes}), or ask for fewer."
+    if len(rows) < size:
+        raise InputError(
+            f"{size:,} queries are to be sampled, and the {source} pool has {len(rows):,}. {mend}"
+        )
+    drawn = np.random.default_rng(seed).choice(rows, size, replace=False)
+    return sorted(map(int, drawn))
+
+
+def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
+    """Return the queries in the most and in the least similar pairs: rows of the large pool.
+
+    Similarities are compared to six decimals; of equal ones the lower row is taken.
+
+    Returns:
+        Ascending, each once: ``share * N`` rows at either end, rounded.
+    """
+    count = round(share * len(large))
+    nearest = _highest(best_similarity(large, initial), count)
+    farthest = _highest(best_similarity(large, -np.asarray(initial)), count)
+    return np.union1d(nearest, farthest).astype(np.int64)
+
+
+def _highest(similarities: Floats, count: int) -> NDArray[np.int64]:
+    return np.argsort(-np.rint(similarities * 10**DECIMALS), kind="stable")[:count]
+
+
+Method = Literal["random", "dqs", "dqs_large", "dqs_extremes", "facility_location"]
+METHODS: tuple[Method, ...] = ("dqs", "dqs_large", "dqs_extremes", "facility_location", "random")
+#: What the last step of DQS samples, by the method's name.
+_SOURCES: dict[str, DqsSource] = {
+    "dqs": "refined",
+    "dqs_large": "large",
+    "dqs_extremes": "extremes",
+}
 #: Draws of one seed that must not be the same draw: the initial pool, and a random sample.
 _INITIAL, _RANDOM = 1, 2
 
@@ -28,17 +106,17 @@ class SamplingSettings(Section):
 
     Attributes:
         method: ``all`` of them; as many at ``random``; or an initial pool, drawn by the seed, with
-            what ``dqs``, ``dqs_large`` or ``facility_location`` add to it.
+            what the others add to it.
         size: How many in all, the initial pool included; twice the initial pool by default, since
             DQS samples as many as that has.
         initial: How many queries stand for the initial pool; below 1, a share of them.
-        extremes: Of DQS; see ``DqsSettings``.
+        extremes: Of DQS, the share of the other queries that is extreme at either end.
     """
 
-    method: Literal["all", "random", "dqs", "dqs_large", "facility_location"] = "all"
+    method: Literal["all"] | Method = "all"
     size: int | None = Field(default=None, ge=1)
     initial: float = Field(default=0.1, gt=0)
-    extremes: int = Field(default=10, ge=1)
+    extremes: float = Field(default=EXTREMES, gt=0, lt=0.5)
 
     @model_validator(mode="after")
     def _initial_is_whole_or_a_share(self) -> Self:
@@ -59,31 +137,24 @@ def sample(
     large: Vectors,
     size: int,
     *,
-    extremes: int = 10,
+    extremes: float = EXTREMES,
     seed: int = 0,
 ) -> list[int]:
-    """Sample a large pool by a method's name.
+    """Sample a large pool by a method's name; return its rows, ascending.
 
     Args:
-        method: DQS from the refined or from the large pool; facility location, with the initial
-            pool standing for what it is like already; or random, the control.
+        method: DQS from the refined pool, the large one or the extremes; facility location, with
+            the initial pool standing for what it is like already; or random, the control.
         initial: Array (n, d).
         large: Array (N, d).
-        size: How many.
-        extremes: Of DQS.
-        seed: Of what is drawn.
-
-    Returns:
-        Rows of the large pool, ascending.
 
     Raises:
         InputError: There are too few queries, or no such method.
     """
     match method:
-        case "dqs" | "dqs_large":
-            source: Literal["refined", "large"] = "refined" if method == "dqs" else "large"
-            settings = DqsSettings(extremes=extremes, source=source, size=size)
-            return sample_dqs(initial, large, settings, seed=seed)
+        case "dqs" | "dqs_large" | "dqs_extremes":
+            source = _SOURCES[method]
+            return sample_dqs(initial, large, size, source=source, extremes=extremes, seed=seed)
         case "facility_location":
             return sorted(facility_location(large, size, chosen=initial))
         case "random":

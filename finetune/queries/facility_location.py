@@ -6,9 +6,8 @@ least (1 - 1/e) of the best value (Nemhauser, Wolsey and Fisher 1978).
 
 Every candidate's gain is kept exact: a pick changes gains only through the queries that it is
 nearer to than the picks before it, which after some tens of picks are few. Deferring the others'
-gains instead (lazy greedy, Minoux 1978) computes more here: among short texts of one kind nearly
-every pick changes the gains of nearly all candidates a little, so that hundreds of them have to be
-computed anew before the best is certain. No matrix of the pool with itself is held.
+gains (lazy greedy, Minoux 1978) computes more among short texts of one kind. No matrix of the pool
+with itself is held.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
 
     Args:
         vectors: Array (N, d), the pool: what is picked from, and what is to be stood for.
-        size: How many to pick.
         chosen: Array (n, d), what stands for the pool already.
 
     Returns:
@@ -73,16 +71,12 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
 
 
 def _lost(vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats) -> Floats:
-    """Return what each candidate no longer gains where some queries are covered better.
+    """Return what each of N candidates no longer gains where n queries are covered better.
 
     Args:
         vectors: Array (N, d), the candidates.
-        rows: Which queries, n of them.
         before: Array (n), how well they were covered.
         after: Array (n), how well they are; infinity where nothing is left to gain.
-
-    Returns:
-        Array (N).
     """
     lost = np.zeros(len(vectors))
     for part in blocks(len(rows), ROWS):

@@ -117,19 +117,6 @@ def json_line(record: Mapping[str, Any]) -> str:
     return line + "\n"
 
 
-def drop_torn_line(path: Path) -> None:
-    """Take off a last line without its end, as a killed run leaves one; the others stay untouched.
-
-    Raises:
-        InputError: The file cannot be read or written.
-    """
-    try:
-        with path.open("r+b") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
-
-
 def write_new(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write records to a file that is not there yet, one a line.
 

@@ -13,13 +13,14 @@ from pydantic import Field
 
 from casewright.errors import PlanError
 from casewright.finetune.folds import SAME_GROUP
-from casewright.finetune.queries.no_answer import no_answer
+from casewright.finetune.queries.no_answer import MOST_FAILURES, no_answer
 from casewright.finetune.queries.seen_questions import SeenQuestions
-from casewright.finetune.queries.wanted_shapes import Wanted, wanted_shapes
 from casewright.finetune.queries.written_queries import (
     Dropped,
     UnusableError,
+    Wanted,
     read_written,
+    wanted_shapes,
     written_objects,
 )
 from casewright.finetune.recipe.section import Section
@@ -38,8 +39,6 @@ ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Calls in a row that may fail before nobody waits for the model any more.
-FAILURES = 3
 #: Calls beyond those that would do if everything a model writes were taken.
 SPARE_CALLS = 2
 #: Questions that are there already which the model is told not to repeat.
@@ -70,11 +69,7 @@ class WritingReport:
 
     Attributes:
         written: New queries by the name of what they were wanted for.
-        missing: How many each still lacks.
         dropped: What the model wrote and was not taken, by reason.
-        calls: Calls of the model.
-        failed: Those that gave no answer.
-        failure: What the last of these ended by.
         stopped: Why it was asked no more before the end; empty where it was.
     """
 
@@ -91,11 +86,8 @@ class QueryWriter:
     """Asks a chat model for queries with plans, and keeps those that pass every check.
 
     Args:
-        model: Any LangChain chat model.
         toolbox: The tools that plans may use.
         queries: Annotated queries: their shapes are wanted, and they are shown as examples.
-        encoder: Tells questions that are too alike.
-        settings: How many, and how.
         apart: Questions that nothing written may be like either, such as those that a planner is
             measured on; they are not shown.
     """
@@ -152,8 +144,10 @@ class QueryWriter:
                     report.failed += 1
                     report.failure = no_answer(self._model, error, self._settings.seconds)
                     failures += 1
-                    if failures == FAILURES:
-                        report.stopped = f"It failed {FAILURES} times in a row. {report.failure}"
+                    if failures == MOST_FAILURES:
+                        report.stopped = (
+                            f"It failed {MOST_FAILURES} times in a row. {report.failure}"
+                        )
                     continue
                 failures = 0
                 for found in written_objects(answer):

@@ -1,46 +1,57 @@
-"""A file of annotated queries that a killed run leaves whole, and a later one goes on with."""
+"""A file of JSON Lines that a killed run leaves whole, and a later one goes on with."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.finetune.queries.query_files import drop_torn_line, json_line, read_text
+from casewright.finetune.queries.query_files import json_line, read_text
+
+
+def _has_query(record: dict[str, Any]) -> bool:
+    return isinstance(record.get("query"), str)
 
 
 class ResumedLines:
-    """A JSON Lines file of records with a query, written one record after the other.
+    """A JSON Lines file, written one record after the other.
 
     Each record is in the file before the next is made. A last line that a killed run left without
     its end is taken off.
 
+    Args:
+        path: The file; made, with its folder, where it is not there.
+        usable: Says whether a record is one of this file's.
+
     Attributes:
-        path: The file.
-        records: What it held when it was opened.
+        records: What the file held when it was opened.
 
     Raises:
         InputError: It cannot be read or written, or holds something else.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        usable: Callable[[dict[str, Any]], bool] = _has_query,
+        other: str = "no annotated query",
+    ) -> None:
         self.path = path
-        text = read_text(path) if path.exists() else ""
-        whole, _, torn = text.rpartition("\n")
-        self.records = [
-            self._record(line, number)
-            for number, line in enumerate(whole.split("\n"), 1)
-            if line.strip()
-        ]
+        self.records: list[dict[str, Any]] = []
+        *whole, torn = (read_text(path) if path.exists() else "").split("\n")
+        for number, line in enumerate((*whole, torn), 1):
+            record = _decoded(line)
+            if isinstance(record, dict) and usable(record):
+                self.records.append(record)
+            elif line.strip() and (number <= len(whole) or record or not line.startswith("{")):
+                raise InputError(
+                    f"{path}, line {number}: {other}, so this file is not gone on with. Choose "
+                    "another to write."
+                )
         if torn.strip():
-            decoded = _decoded(torn)
-            if decoded is None and torn.startswith("{"):
-                drop_torn_line(path)
-            else:
-                self.records.append(self._record(torn, text.count("\n") + 1))
-                self._write("\n")
+            self._write("\n" if _decoded(torn) else "", cut=not _decoded(torn))
         self._bytes = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -60,21 +71,17 @@ class ResumedLines:
     def _size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, cut: bool = False) -> None:
+        """Add a text; ``cut`` takes off first what stands behind the last line's end."""
         try:
-            with self.path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b") as file:
+                if cut:
+                    file.seek(0)
+                    file.truncate(file.read().rfind(b"\n") + 1)
+                file.write(text.encode())
         except OSError as error:
             raise InputError(f"{self.path} cannot be written: {error.strerror}.") from error
-
-    def _record(self, line: str, number: int) -> dict[str, Any]:
-        record = _decoded(line)
-        if not isinstance(record, dict) or not isinstance(record.get("query"), str):
-            raise InputError(
-                f"{self.path}, line {number}: no annotated query, so this file is not gone on "
-                "with. Choose another to write."
-            )
-        return record
 
 
 def _decoded(line: str) -> Any:

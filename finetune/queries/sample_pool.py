@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.queries.annotation_sheet import sheet_record
-from casewright.finetune.queries.choose import METHODS, Method, sample
-from casewright.finetune.queries.pool_figures import PoolFigures, pool_figures
+from casewright.finetune.queries.choose import EXTREMES, METHODS, Method, sample
+from casewright.finetune.queries.pool_figures import PoolFigures, draw_pools, pool_figures
 from casewright.finetune.queries.similarity import Vectors, best_similarity, distinct
 from casewright.stores import Encoder
 from casewright.stores.progress import note, progress_bar
@@ -28,15 +28,10 @@ class SampledPool:
     """A sample of a large pool.
 
     Attributes:
-        sheet: The sampled queries as records to annotate.
-        method: How they were sampled.
-        seed: Of the sample.
         read: Queries in the large pool's file; those left were there before or in the initial pool.
         figures: By what was sampled: the initial pool, the method, the random control.
-        seconds: What embedding took, and each sampling.
         initial: Array (n, d).
         large: Array (N, d), each text once.
-        rows_sampled: Rows of the large pool.
     """
 
     sheet: Sequence[Mapping[str, Any]]
@@ -51,14 +46,15 @@ class SampledPool:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the figures as rows; what was not measured is null."""
-        rows = []
-        for name, figures in self.figures.items():
-            shown = {
+        return [
+            {"pool": name}
+            | {
                 key: None if isinstance(value, float) and math.isnan(value) else value
                 for key, value in asdict(figures).items()
             }
-            rows.append({"pool": name, **shown, "seconds": self.seconds.get(name)})
-        return rows
+            | {"seconds": self.seconds.get(name)}
+            for name, figures in self.figures.items()
+        ]
 
     def notes(self) -> list[str]:
         """Return what a reader of the figures must know."""
@@ -90,11 +86,8 @@ class SampledPool:
 
     def draw(self, file: Path) -> None:
         """Draw the pool with what was there before and after; see ``draw_pools``."""
-        from casewright.finetune.queries.pool_plot import draw_pools
-
-        draw_pools(
-            file, self.initial, self.large, self.large[list(self.rows_sampled)], method=self.method
-        )
+        sampled = self.large[list(self.rows_sampled)]
+        draw_pools(file, self.initial, self.large, sampled, method=self.method)
 
 
 def sample_pool(
@@ -104,7 +97,7 @@ def sample_pool(
     *,
     method: str = "dqs",
     size: int | None = None,
-    extremes: int = 10,
+    extremes: float = EXTREMES,
     seed: int = 0,
     compare: bool = False,
 ) -> SampledPool:
@@ -114,17 +107,14 @@ def sample_pool(
         initial: Records with a ``query``, at least one.
         large: Records with a ``query``; texts that differ in nothing but case and spaces are one,
             and those of the initial pool are left out.
-        encoder: Embeds the queries.
         method: One of ``METHODS``.
         size: How many; as many as there are different texts in the initial pool by default.
-        extremes: Of DQS.
-        seed: Of the sample.
-        compare: Measure every method.
+        compare: Measure every method that can draw as many; stderr tells of the others.
 
     Raises:
         InputError: There are too few queries, or no such method.
     """
-    known = next((name for name in METHODS if name == method), None)
+    known: Method | None = next((name for name in get_args(Method) if name == method), None)
     if known is None:
         raise InputError(f"There is no method {method!r}. Methods are: {', '.join(METHODS)}.")
     before = [str(record["query"]) for record in initial]
@@ -138,30 +128,29 @@ def sample_pool(
             "that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
-    initial_vectors = _embedded(before, encoder)
-    large_vectors = _embedded([texts[row] for row in kept], encoder)
+    pools = _embedded(before, encoder), _embedded([texts[row] for row in kept], encoder)
     seconds = {"embedding": time.perf_counter() - started}
     note(f"Sampling {wanted:,} of {len(kept):,} queries …")
-    by_initial = best_similarity(large_vectors, initial_vectors)
-    figures = {"initial": pool_figures(initial_vectors, large_vectors, by_initial)}
+    by_initial = best_similarity(pools[1], pools[0])
+    figures = {"initial": pool_figures(*pools, by_initial)}
     chosen: list[int] = []
     for name in METHODS if compare else dict.fromkeys((known, METHODS[-1])):
         started = time.perf_counter()
-        rows = sample(name, initial_vectors, large_vectors, wanted, extremes=extremes, seed=seed)
+        try:
+            rows = sample(name, *pools, wanted, extremes=extremes, seed=seed)
+        except InputError as error:
+            if name == known:
+                raise
+            # There may be fewer extremes, or fewer others, than are wanted.
+            note(f"{name} is not compared: {error}")
+            continue
         seconds[name] = time.perf_counter() - started
-        figures[name] = pool_figures(large_vectors[rows], large_vectors, by_initial)
+        figures[name] = pool_figures(pools[1][rows], pools[1], by_initial)
         if name == known:
             chosen = rows
     return SampledPool(
-        sheet=[sheet_record(large[kept[row]]) for row in chosen],
-        method=known,
-        seed=seed,
-        read=len(texts),
-        figures=figures,
-        seconds=seconds,
-        initial=initial_vectors,
-        large=large_vectors,
-        rows_sampled=chosen,
+        [sheet_record(large[kept[row]]) for row in chosen],
+        *(known, seed, len(texts), figures, seconds, *pools, chosen),
     )
 
 

@@ -16,7 +16,6 @@ class SeenQuestions:
     """Questions that are there, and whether another is too like one of them.
 
     Args:
-        encoder: Embeds them.
         threshold: A cosine above this is too like.
     """
 

@@ -8,71 +8,16 @@ from typing import Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from casewright.finetune.examples.drills import DrillSettings
+from casewright.finetune.examples.corpus_examples import CorpusSettings
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.toolset import ToolsetSource
 from casewright.finetune.examples.ttg import TtgSettings
-from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS
-from casewright.finetune.instructions.settings import InstructionSettings, InstructionSource
+from casewright.finetune.instructions.settings import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
-from casewright.finetune.recipe.recipe_file import RecipeFile, beside, folder_of, looked_for
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.recipe.section import RecipeFile, Section
 
 #: What a recipe is validated with, where they are known: the names of the domains.
 DOMAINS = "domains"
-
-
-def _there(path: str, info: ValidationInfo) -> str:
-    """Return where a source's files are, beside the recipe; the name that one may have instead."""
-    found, name = beside(info, path), info.data.get("reader", HUGGING_FACE)
-    if found.exists():
-        return str(found)
-    if name != HUGGING_FACE and looked_for(info):
-        raise ValueError(
-            f'There is nothing at "{path}" in {folder_of(info)}. Give {READERS[name].files}, of '
-            f"{READERS[name].origin}: beside the recipe, or in the folder of --sets."
-        )
-    return path
-
-
-class InstructionPlace(InstructionSource):
-    """One of ``[[data.instructions.sources]]``; its files are looked for beside the recipe."""
-
-    _path_there = field_validator("path")(_there)
-
-
-class ToolsetPlace(ToolsetSource):
-    """One of ``[[data.toolsets]]``; its files are looked for beside the recipe."""
-
-    _path_there = field_validator("path")(_there)
-
-
-class InstructionSection(InstructionSettings):
-    """``[data.instructions]``: generic instructions, and how many.
-
-    Attributes:
-        sources: Where they come from.
-        share: Of instructions in the whole set, as in the paper's Table 3; 0 is a set without.
-        repeat: Take instructions more than once where there are too few.
-    """
-
-    sources: tuple[InstructionPlace, ...] = ()
-    share: float = Field(default=0.0, ge=0, lt=1)
-    repeat: bool = False
-
-    @field_validator("chat_cache")
-    @classmethod
-    def _beside(cls, file: str, info: ValidationInfo) -> str:
-        return file and str(beside(info, file))
-
-    @model_validator(mode="after")
-    def _some_source(self) -> Self:
-        if self.share and not self.sources:
-            raise ValueError(
-                f"share is {self.share:g}, and there are no instructions. Add "
-                "[[data.instructions.sources]] with reader and path, or set share = 0."
-            )
-        return self
 
 
 class DataSection(Section):
@@ -91,9 +36,9 @@ class DataSection(Section):
         sampling: Which queries are taken.
         tevo: How their prompts are varied.
         ttg: Which tasks are made of each.
+        corpus: Toolboxes of other fields beside the one that is planned for.
         toolsets: Public tool-use sets whose queries are planned for, too, each with tools of its
             own; for training alone.
-        drills: Invented tools and questions beside them.
         instructions: Generic ones beside them.
     """
 
@@ -108,9 +53,9 @@ class DataSection(Section):
     sampling: SamplingSettings = SamplingSettings()
     tevo: TevoSettings = TevoSettings()
     ttg: TtgSettings = TtgSettings()
-    toolsets: tuple[ToolsetPlace, ...] = ()
-    drills: DrillSettings = DrillSettings()
-    instructions: InstructionSection = InstructionSection()
+    corpus: CorpusSettings = CorpusSettings()
+    toolsets: tuple[ToolsetSource, ...] = ()
+    instructions: InstructionSettings = InstructionSettings()
 
     @field_validator("domain")
     @classmethod
@@ -121,6 +66,15 @@ class DataSection(Section):
         near = get_close_matches(domain, names, 1)
         mend = f"Did you mean {near[0]}?" if near else f"Domains are {', '.join(sorted(names))}."
         raise ValueError(f"There is no domain {domain!r}. {mend}")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.ttg.tasks_per_query and not self.instructions.share:
+            raise ValueError(
+                "Nothing is learned: data.ttg.tasks_per_query and data.instructions.share are both "
+                "0. Raise one of them."
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_toolbox(self) -> Self:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, get_args
 
-from pydantic import ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from casewright.errors import InputError
 from casewright.finetune.recipe.data_section import DOMAINS, DataSection
-from casewright.finetune.recipe.mends import problems
-from casewright.finetune.recipe.recipe_file import FOLDER, LOOKED_FOR
-from casewright.finetune.recipe.section import Section
-from casewright.finetune.recipe.training_rules import check_together
-from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
+from casewright.finetune.recipe.section import FOLDER, LOOKED_FOR, Section
+from casewright.finetune.recipe.training_section import (
+    LoraSection,
+    ModelSection,
+    TrainingSection,
+    check_together,
+)
 
 
 class Recipe(Section):
@@ -54,7 +58,6 @@ class Recipe(Section):
         in what is returned.
 
         Args:
-            path: A TOML file.
             domains: The names that ``data.domain`` may have; any by default.
             files: Whether the files that it names have to be there; a training needs none of them,
                 since its set was made before, maybe elsewhere.
@@ -81,3 +84,69 @@ class Recipe(Section):
             )
         except ValidationError as error:
             raise InputError(f"{path}: {problems(error, cls)}") from error
+
+
+#: Problems that are told at once; of more, their number.
+SHOWN = 3
+
+
+def problems(error: ValidationError, recipe: type[BaseModel]) -> str:
+    """Return what pydantic found wrong with a recipe, as sentences: the first few problems."""
+    known = list(_places(recipe, ""))
+    told: dict[str, str] = {}
+    for one in error.errors():
+        place = _place(one)
+        told.setdefault(place, _problem(place, one, known))
+    more = f" And {len(told) - SHOWN} more." if len(told) > SHOWN else ""
+    return " ".join(list(told.values())[:SHOWN]) + more
+
+
+def _place(error: ErrorDetails) -> str:
+    """Return where a problem is, without pydantic's names for the members of a union."""
+    *above, last = error["loc"] or ("",)
+    own = error["type"] == "extra_forbidden" or _is_key(last)
+    return ".".join(str(key) for key in (*filter(_is_key, above), *([last] if own else [])))
+
+
+def _is_key(key: str | int) -> bool:
+    return isinstance(key, int) or key.isidentifier()
+
+
+def _problem(place: str, error: ErrorDetails, known: Sequence[str]) -> str:
+    if error["type"] == "missing":
+        return f"{place} is missing. Add it."
+    if error["type"] == "extra_forbidden":
+        return f"{place}: There is no such field. {_mend(place, known)}"
+    if error["type"] == "value_error":
+        # What concerns several sections names its fields itself.
+        said = str(error["ctx"]["error"])
+        return f"{place}: {said}" if place else said
+    shown = json.dumps(error["input"], ensure_ascii=False, default=str)
+    short = shown if len(shown) <= 60 else f"{shown[:57]}…"
+    return f"{place}: {short} is not possible. {error['msg']}."
+
+
+def _mend(place: str, known: Sequence[str]) -> str:
+    section, _, name = place.rpartition(".")
+    parts = [one.rpartition(".") for one in known]
+    if elsewhere := [other for other, _, own in parts if own == name]:
+        return f"The field belongs to [{elsewhere[0]}]. Move it there."
+    names = [own for other, _, own in parts if other == section]
+    if near := get_close_matches(name, names, 2):
+        return f"Did you mean {' or '.join(near)}?"
+    return f"Known here are {', '.join(names)}."
+
+
+def _places(model: type[BaseModel], section: str) -> Iterator[str]:
+    """Yield the places of all fields, with dots between."""
+    for name, field in model.model_fields.items():
+        yield f"{section}{name}"
+        for inner in _models(field.annotation):
+            yield from _places(inner, f"{section}{name}.")
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)

@@ -7,7 +7,8 @@ training starts.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -35,11 +36,6 @@ class NewModelSection(Section):
         vocabulary: Tokens, bytes and special ones included.
         positions: Longest text in tokens.
         tied: The matrix that reads tokens is also the one that writes them.
-        embeddings: What a token's vector starts from: ``random`` numbers, or those that the
-            packaged ``encoder`` has for its text, so that words which mean the same are alike.
-        copying_heads: Two heads copy from the start, instead of learning to: what followed a token
-            earlier in the prompt follows it again.
-        rope_base: Base of the rotary position embedding; copying heads want 1e6.
     """
 
     hidden: int = Field(default=256, ge=16, le=16_384)
@@ -50,19 +46,20 @@ class NewModelSection(Section):
     vocabulary: int = Field(default=4096, ge=260, le=262_144)
     positions: int = Field(default=4096, ge=64, le=1_048_576)
     tied: bool = True
-    embeddings: Literal["random", "encoder"] = "random"
-    copying_heads: bool = False
-    rope_base: float = Field(default=1e4, ge=1e3, le=1e9)
 
-    @model_validator(mode="after")
-    def _heads_copy(self) -> Self:
-        small = self.layers < 2 or self.heads < 2 or self.hidden < 64
-        if self.copying_heads and (small or not self.tied):
-            raise ValueError(
-                "copying_heads needs hidden = 64, two layers, two heads and tied = true, or more. "
-                "Set these, or copying_heads = false."
-            )
-        return self
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings by the names that ``MistralConfig`` has for them."""
+        return {
+            "vocab_size": self.vocabulary,
+            "hidden_size": self.hidden,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "intermediate_size": self.intermediate,
+            "max_position_embeddings": self.positions,
+            "tie_word_embeddings": self.tied,
+        }
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
@@ -90,7 +87,7 @@ class ModelSection(Section):
         dtype: What is computed in, ``float32`` or ``bfloat16``; by default bfloat16 on CUDA and
             float32 elsewhere. Weights that are trained are kept in float32 either way, since
             steps smaller than a rounding would be lost.
-        save_dtype: What a whole or a merged model is saved in; by default ``dtype``.
+        save_dtype: What is saved in; by default ``dtype``, and for an adapter float32.
         quantisation: ``4bit`` keeps the base in four bits a weight (QLoRA: Dettmers et al. 2023).
     """
 
@@ -134,7 +131,7 @@ class LoraSection(Section):
     """``[lora]``: what of the base is trained (LoRA: Hu et al. 2021).
 
     Attributes:
-        method: ``lora`` for an adapter beside the base, ``full`` for all its weights.
+        method: ``lora``, an adapter beside the base.
         r: Rank of the adapter's matrices.
         alpha: Their product is scaled by ``alpha / r``.
         dropout: Share of an adapter's inputs that is left out while training.
@@ -143,7 +140,7 @@ class LoraSection(Section):
         modules_to_save: Layers that are trained whole and saved with the adapter.
     """
 
-    method: Literal["lora", "full"] = "lora"
+    method: Literal["lora"] = "lora"
     r: int = Field(default=16, ge=1, le=1024)
     alpha: int = Field(default=32, ge=1, le=65_536)
     dropout: float = Field(default=0.05, ge=0, lt=1)
@@ -189,7 +186,7 @@ class TrainingSection(Section):
             With packing also the length of a row.
         packing: Put several examples into one row, which do not see each other. It saves padding;
             without FlashAttention a row's attention costs its length squared.
-        packing_strategy: ``bfd`` (best fit, decreasing) keeps examples whole.
+        packing_strategy: ``bfd`` (best fit, decreasing) keeps examples whole, TRL's others do not.
         gradient_checkpointing: Compute inner states twice, and keep few of them.
         weight_decay: AdamW's.
         beta2: AdamW's second decay rate.
@@ -199,8 +196,7 @@ class TrainingSection(Section):
         log_steps: Steps between lines of the log.
         checkpoints_kept: The last ones; two at least, since the last one may be damaged.
         seed: Draws new weights, the order of the examples and what is dropped out.
-        optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA. ``muon`` is for a network that is
-            trained whole; its learning rate is some ten times AdamW's.
+        optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA.
         attention: ``auto`` takes FlashAttention on CUDA where it is installed, else PyTorch's own.
     """
 
@@ -215,7 +211,7 @@ class TrainingSection(Section):
     shared_heads: bool = False
     max_length: int = Field(default=2048, ge=16, le=1_048_576)
     packing: bool = False
-    packing_strategy: str = "bfd"
+    packing_strategy: Literal["bfd"] = "bfd"
     gradient_checkpointing: bool = False
     weight_decay: float = Field(default=0.0, ge=0, lt=1)
     beta2: float = Field(default=0.999, gt=0, lt=1)
@@ -225,23 +221,85 @@ class TrainingSection(Section):
     log_steps: int = Field(default=10, ge=1, le=_MOST)
     checkpoints_kept: int = Field(default=2, ge=2, le=_MOST)
     seed: int = Field(default=0, ge=0, lt=2**32)
-    optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor", "muon"] = "adamw"
+    optimiser: Literal["adamw", "adamw_fused", "adamw_8bit", "adafactor"] = "adamw"
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
-
-    @field_validator("packing_strategy")
-    @classmethod
-    def _whole(cls, strategy: str) -> str:
-        if strategy in ("bfd_split", "wrapped"):
-            raise ValueError(
-                f"{strategy!r} cuts examples, and a plan would be learned without its prompt. "
-                'Take "bfd".'
-            )
-        if strategy != "bfd":
-            raise ValueError(f'There is no packing strategy {strategy!r}. Take "bfd".')
-        return strategy
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
         if self.epochs is not None and self.steps is not None:
             raise ValueError("epochs and steps are both given. Remove one of them.")
         return self
+
+
+#: Tokens that a batch of packed rows may have without FlashAttention: the batch is one row, and
+#: the mask that keeps its examples apart has the square of these.
+PACKED_TOKENS = 32_768
+
+
+def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
+    """Refuse sections that do not fit each other; nothing is loaded or imported for it.
+
+    Raises:
+        InputError: The first of them, with the field and what to do.
+    """
+    for message in _violations(model, lora, training):
+        raise InputError(message)
+
+
+def _violations(model: ModelSection, lora: LoraSection, training: TrainingSection) -> Iterator[str]:
+    made = model.made
+    four_bit, flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
+    # Without a device, the machine decides, which is looked at when the training starts.
+    if model.device is not None and not model.device.startswith("cuda"):
+        for asked, field, value, instead in (
+            (four_bit, "model.quantisation", "4bit", "none"),
+            (training.optimiser == "adamw_8bit", "training.optimiser", "adamw_8bit", "adamw"),
+            (flash, "training.attention", "flash_attention_2", "sdpa"),
+        ):
+            if asked:
+                yield (
+                    f'{field}: {field} = "{value}" needs CUDA, and model.device is '
+                    f'{model.device!r}. Set {field} = "{instead}".'
+                )
+    if four_bit and made is not None:
+        yield (
+            'model.quantisation: a new model is not worth "4bit", all its weights are random. '
+            'Set model.quantisation = "none".'
+        )
+    if flash and model.dtype == "float32":
+        yield (
+            'training.attention: "flash_attention_2" computes in 16 bits. '
+            'Set model.dtype = "bfloat16", or training.attention = "sdpa".'
+        )
+    if made is not None and training.max_length > made.positions:
+        yield (
+            f"training.max_length ({training.max_length}) is above model.new.positions "
+            f"({made.positions}). Lower the one or raise the other."
+        )
+    if made is not None and made.tied and (same := shared_layer(lora)):
+        yield (
+            f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
+            "shares between reading and writing. Set model.new.tied = false."
+        )
+    for name, chosen in (
+        ("packing", training.packing),
+        ("gradient_checkpointing", training.gradient_checkpointing),
+        ('attention = "flash_attention_2"', flash),
+    ):
+        if training.shared_heads and chosen:
+            yield (
+                f"training.shared_heads and training.{name} do not go together. Remove one of them."
+            )
+    packed = training.batch_per_device * training.max_length
+    if training.packing and training.attention in ("sdpa", "eager") and packed > PACKED_TOKENS:
+        yield (
+            f"training.batch_per_device: {training.batch_per_device} packed rows of "
+            f"{training.max_length} tokens are one row of {packed} without FlashAttention, and "
+            f"{PACKED_TOKENS} are the most. Lower training.batch_per_device and raise "
+            "training.gradient_accumulation, which makes the same steps."
+        )
+
+
+def shared_layer(lora: LoraSection) -> str | None:
+    """Return a layer to be trained whole that a network with tied embeddings shares, if any."""
+    return next((n for n in lora.modules_to_save if n in ("embed_tokens", "lm_head")), None)

@@ -17,8 +17,6 @@ _OPTIMISERS = {
     "adamw_fused": "adamw_torch_fused",
     "adamw_8bit": "paged_adamw_8bit",
     "adafactor": "adafactor",
-    # Not by a name: the trainer is given it.
-    "muon": "adamw_torch",
 }
 
 
@@ -28,10 +26,7 @@ def sft_config(
     """Return TRL's settings.
 
     Args:
-        training: The recipe's.
         placement: Where it runs.
-        folder: For checkpoints.
-        measured: There is something to measure on.
     """
     import torch
     from trl.trainer.sft_config import SFTConfig
@@ -68,6 +63,7 @@ def sft_config(
         save_total_limit=training.checkpoints_kept,
         eval_strategy="steps" if training.eval_steps and measured else "no",
         eval_steps=training.eval_steps,
+        include_num_input_tokens_seen="all",
         logging_steps=training.log_steps,
         # Else a loss that is no number would be told as 0.
         logging_nan_inf_filter=False,
@@ -87,10 +83,8 @@ def sft_config(
     )
 
 
-def lora_config(lora: LoraSection) -> LoraConfig | None:
-    """Return PEFT's settings; ``None`` where all weights are trained."""
-    if lora.method == "full":
-        return None
+def lora_config(lora: LoraSection) -> LoraConfig:
+    """Return PEFT's settings."""
     from peft import LoraConfig
 
     targets = lora.target_modules

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, told
 from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.recipe.training_section import LoraSection, NewModelSection
-from casewright.finetune.training.copying_heads import write_copying_heads
-from casewright.finetune.training.encoder_embeddings import encoder_embeddings
-from casewright.finetune.training.layers import check_layers
-from casewright.finetune.training.new_model import new_mistral
+from casewright.finetune.recipe.training_section import LoraSection, NewModelSection, shared_layer
+from casewright.finetune.training.new_model import new_mistral, train_tokenizer
 from casewright.finetune.training.placement import Placement
-from casewright.finetune.training.plan_tokenizer import prompt_pieces, train_tokenizer
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.language_model.load import check_base, load_source
 from casewright.planner.language_model.source import Source, find_source
-from casewright.stores.encoders.minilm import packaged_minilm
 
 
 def make_base(
@@ -28,50 +24,19 @@ def make_base(
     """Write a new model with random weights, and a tokenizer trained on the examples.
 
     Equal arguments make equal files.
-
-    Args:
-        settings: Its size.
-        examples: What the tokenizer is trained on.
-        seed: Draws the weights.
-        folder: Is made.
     """
     texts = (text for one in examples for text in (str(one.prompt), one.completion))
-    tokenizer = train_tokenizer(prompt_pieces(texts), settings.vocabulary, plans=True)
-    network = new_mistral(mistral_settings(settings), tokenizer, seed)
-    if settings.embeddings == "encoder":
-        import torch
-
-        with torch.no_grad():
-            vectors = encoder_embeddings(tokenizer, settings.hidden, packaged_minilm(), seed)
-            # The tokenizer may have found fewer tokens than there is room for.
-            network.get_input_embeddings().weight[: len(vectors)] = vectors
-    if settings.copying_heads:
-        write_copying_heads(network, seed)
+    # Each line once: the same toolbox stands in many prompts, and would drown the questions.
+    lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
+    tokenizer = train_tokenizer(lines, settings.vocabulary)
+    network = new_mistral(settings.config, tokenizer, seed)
     folder.mkdir(parents=True, exist_ok=True)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def mistral_settings(section: NewModelSection) -> dict[str, Any]:
-    """Return a section's settings by the names that ``MistralConfig`` has for them."""
-    return {
-        "vocab_size": section.vocabulary,
-        "hidden_size": section.hidden,
-        "num_hidden_layers": section.layers,
-        "num_attention_heads": section.heads,
-        "num_key_value_heads": section.kv_heads,
-        "intermediate_size": section.intermediate,
-        "max_position_embeddings": section.positions,
-        "tie_word_embeddings": section.tied,
-        "rope_parameters": {"rope_type": "default", "rope_theta": section.rope_base},
-    }
-
-
 def find_base(name: str) -> Source:
-    """Return the folders of a base; its weights are not read yet.
-
-    Args:
-        name: A folder, or a name at Hugging Face.
+    """Return the folders of a base, a folder or a name at Hugging Face; nothing is read yet.
 
     Raises:
         InputError: There is no such model, or it is an adapter.
@@ -85,28 +50,6 @@ def find_base(name: str) -> Source:
     return source
 
 
-def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -> None:
-    """Look whether a recipe fits its base, which is not loaded for it.
-
-    Args:
-        config: The base's, of transformers.
-        base: Its name.
-        lora: What of it is to be trained.
-        max_length: Tokens that an example may have.
-
-    Raises:
-        InputError: The base reads shorter texts, or lacks a layer that is to be trained.
-    """
-    positions = getattr(config, "max_position_embeddings", None)
-    if isinstance(positions, int) and max_length > positions:
-        raise InputError(
-            f"training.max_length ({max_length}) is above what {base!r} reads ({positions} "
-            f"tokens). Set training.max_length = {positions}, or less."
-        )
-    if lora.method == "lora":
-        check_layers(config, base, lora)
-
-
 def config_of(source: Source | None, settings: NewModelSection | None, base: str) -> Any:
     """Return the configuration of a base that there is, or of a new one.
 
@@ -116,7 +59,7 @@ def config_of(source: Source | None, settings: NewModelSection | None, base: str
     if source is None:
         assert settings is not None
         transformers: Any = import_module("transformers")
-        return transformers.MistralConfig(**mistral_settings(settings))
+        return transformers.MistralConfig(**settings.config)
     try:
         return check_base(source.base)
     except InputError:
@@ -126,6 +69,53 @@ def config_of(source: Source | None, settings: NewModelSection | None, base: str
             f"model.base: {base!r} cannot be read: {told(error).rstrip('.')}. "
             "Give a causal language model, as save_pretrained writes it."
         ) from error
+
+
+def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -> None:
+    """Look whether a recipe fits its base, of whose network no weights are made for it.
+
+    PEFT passes over a name in ``modules_to_save`` that there is not.
+
+    Args:
+        max_length: Tokens that an example may have.
+
+    Raises:
+        InputError: The base reads shorter texts, lacks a layer that is to be trained, or shares it.
+    """
+    import torch
+
+    positions = getattr(config, "max_position_embeddings", None)
+    if isinstance(positions, int) and max_length > positions:
+        raise InputError(
+            f"training.max_length ({max_length}) is above what {base!r} reads ({positions} "
+            f"tokens). Set training.max_length = {positions}, or less."
+        )
+    if config.tie_word_embeddings and (same := shared_layer(lora)):
+        raise InputError(
+            f"lora.modules_to_save holds {same!r}, which {base!r} shares between reading and "
+            f"writing. Leave {same!r} out."
+        )
+    transformers: Any = import_module("transformers")
+    with torch.device("meta"):
+        network = transformers.AutoModelForCausalLM.from_config(config)
+    layers = {
+        name: layer.weight.dim()
+        for name, layer in network.named_modules()
+        if name and not any(layer.children()) and any(True for _ in layer.parameters())
+    }
+    targets = () if isinstance(lora.target_modules, str) else lora.target_modules
+    matrices = [name for name, dimensions in layers.items() if dimensions == 2]
+    _check_layers("lora.target_modules", targets, matrices, base)
+    _check_layers("lora.modules_to_save", lora.modules_to_save, [*layers], base)
+
+
+def _check_layers(field: str, named: Iterable[str], layers: list[str], base: str) -> None:
+    ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
+    for name in named:
+        if not any(f".{layer}".endswith(f".{name}") for layer in layers):
+            near = get_close_matches(name, ends, 1)
+            mend = f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
+            raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {mend}")
 
 
 def load_base(source: Source, title: str, placement: Placement, *, four_bit: bool) -> LanguageModel:
@@ -146,4 +136,4 @@ def load_base(source: Source, title: str, placement: Placement, *, four_bit: boo
             bnb_4bit_compute_dtype=placement.dtype,
         )
         settings["device_map"] = {"": placement.device}
-    return load_source(source, title, placement.device, placement.weights, settings)
+    return load_source(source, title, placement.device, placement.dtype, settings)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
+import math
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.finetune.training.divergence import check_finite
+from casewright.errors import InputError
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ _FIELDS = {
     "grad_norm": "gradient_norm",
     "mean_token_accuracy": "token_accuracy",
 }
+_MEND = "Lower training.learning_rate or training.max_grad_norm, and train into another folder."
 
 
 class TrainingLog:
     """Writes ``log.jsonl``: a JSON object a line, each with its step.
 
     Args:
-        file: Lines are added to it.
         steps: Lines of later steps are removed first: they are of a run that was killed after its
             last checkpoint. 0 begins anew.
 
@@ -59,36 +60,42 @@ class TrainingLog:
     def add(self, step: int, figures: Mapping[str, Any]) -> None:
         """Add a line of those figures that have a name here."""
         told = {own: figures[name] for name, own in _FIELDS.items() if name in figures}
-        if not told:
-            return
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **told}) + "\n")
+        if told:
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": step, **told}) + "\n")
 
 
-def telling_callback(log: TrainingLog | None, *, show: bool | None) -> TrainerCallback:
+def telling_callback(
+    log: TrainingLog | None, *, show: bool | None, minutes: float | None = None
+) -> TrainerCallback:
     """Return what a trainer tells its progress to.
 
     Args:
         log: ``None`` in all processes but the first.
-        show: Show a bar on stderr; ``None`` shows it on a terminal. None without a log.
+        show: Of ``progress_bar``; without a log nothing is shown.
+        minutes: The training ends, as if it was finished, after the first step that ends so long
+            after this was called.
     """
     from transformers import TrainerCallback
 
+    over = math.inf if minutes is None else time.monotonic() + 60 * minutes
+
     class Telling(TrainerCallback):
-        """Advances the bar, writes the log, and stops a training that went astray."""
+        """Advances the bar, writes the log, and stops a training that went astray or is late."""
 
         def __init__(self) -> None:
             self._open = ExitStack()
             self._advance: Callable[[int], None] = lambda count: None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-            shown = log is not None and (sys.stderr.isatty() if show is None else show)
-            bar = progress_bar("Training", state.max_steps, show=shown)
+            bar = progress_bar("Training", state.max_steps, show=show if log else False)
             self._advance = self._open.enter_context(bar)
             self._advance(state.global_step)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             self._advance(1)
+            if time.monotonic() >= over:
+                control.should_training_stop = True
 
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any
@@ -101,3 +108,29 @@ def telling_callback(log: TrainingLog | None, *, show: bool | None) -> TrainerCa
             self._open.close()
 
     return Telling()
+
+
+def check_finite(step: int, figures: Mapping[str, Any]) -> None:
+    """Raise ``InputError`` where a step's loss or gradient is no finite number."""
+    for name in ("loss", "grad_norm", "train_loss"):
+        value = figures.get(name)
+        if value is not None and not math.isfinite(value):
+            raise InputError(
+                f"The training went astray: {name} is {value} at step {step}. Nothing was saved. "
+                f"{_MEND}"
+            )
+
+
+def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
+    """Look at the losses on the validation set, in nats a token; ``None`` was not measured.
+
+    Raises:
+        InputError: The loss rose to more than that of who guesses among the vocabulary, its
+            logarithm, or is no finite number.
+    """
+    guess = max(before or 0.0, math.log(vocabulary))
+    if after is not None and not (math.isfinite(after) and after <= guess):
+        raise InputError(
+            f"The training went astray: the validation loss was {before or math.nan:.4g} before "
+            f"and is {after:.4g} after it, more than a guess has. Nothing was saved. {_MEND}"
+        )

@@ -6,7 +6,7 @@ time with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,6 @@ def new_mistral(
 
     Args:
         settings: Of ``MistralConfig``; no sliding window, where they do not say.
-        tokenizer: Whose special tokens it has.
-        seed: Draws the weights.
         device: Where they are drawn; the CPU by default.
         dtype: In which numbers; float32 by default.
     """
@@ -52,3 +50,44 @@ def new_mistral(
             config, dtype=dtype or torch.float32, attn_implementation="sdpa"
         )
     return network.eval()
+
+
+BEGIN, END, PAD, UNKNOWN = "<s>", "</s>", "<pad>", "<unk>"
+#: As Mistral's: the user's turn between brackets, and none of the system.
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
+    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
+    "{% else %}{{ raise_exception('Only user and assistant roles are supported.') }}{% endif %}"
+    "{% endfor %}"
+)
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPLATE) -> Any:
+    """Return a byte-level BPE of transformers that can write every text, trained on these.
+
+    Args:
+        vocabulary: Tokens, the bytes and the special ones included: at least 260.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    transformers: Any = import_module("transformers")
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        show_progress=False,
+        special_tokens=[BEGIN, END, PAD, UNKNOWN],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    bpe.train_from_iterator(texts, trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        bos_token=BEGIN,
+        eos_token=END,
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+    )
+    tokenizer.chat_template = template
+    return tokenizer

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
-from casewright.finetune.training.ranks import local_rank, world
+from casewright.finetune.recipe.training_section import ModelSection, TrainingSection
 from casewright.planner.language_model.device import find_device, find_dtype
 
 if TYPE_CHECKING:
     import torch
+
+
+def rank() -> int:
+    """Return which of the processes this is, from 0; 0 where there is one."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def local_rank() -> int:
+    """Return which of this machine's processes this is, from 0."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def world() -> int:
+    """Return how many processes there are."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@contextmanager
+def first_alone(*, cpu: bool) -> Iterator[bool]:
+    """Run the block in the first process alone; the others wait for it, and get ``False``."""
+    if world() == 1:
+        yield True
+        return
+    accelerate: Any = import_module("accelerate")
+    with accelerate.PartialState(cpu=cpu).main_process_first():
+        yield not rank()
+
 
 _NEEDED = ("datasets", "peft", "trl")
 
@@ -23,20 +53,15 @@ class Placement:
 
     Attributes:
         device: Where this process trains.
-        dtype: What is computed in.
-        weights: What the base is held in: float32 where it is trained itself.
-        saved: What a whole or a merged model is saved in.
-        attention: transformers' name of how attention is computed.
     """
 
     device: torch.device
     dtype: torch.dtype
-    weights: torch.dtype
     saved: torch.dtype
     attention: str
 
 
-def find_placement(model: ModelSection, lora: LoraSection, training: TrainingSection) -> Placement:
+def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
     """Return where to train; nothing is loaded for it.
 
     Raises:
@@ -73,9 +98,8 @@ def find_placement(model: ModelSection, lora: LoraSection, training: TrainingSec
         # It knows no mask by which tails that share a head do not see each other.
         flash = flash and not training.shared_heads
         attention = "flash_attention_2" if flash else "sdpa"
-    whole = lora.method == "full"
     saved = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
-    return Placement(device, dtype, torch.float32 if whole else dtype, saved, attention)
+    return Placement(device, dtype, saved, attention)
 
 
 def _device(name: str | None) -> torch.device:
@@ -93,14 +117,13 @@ def _device(name: str | None) -> torch.device:
 
 def _asked_of_cuda(model: ModelSection, training: TrainingSection) -> list[tuple[str, str, str]]:
     """Return each setting that needs CUDA, the package that it needs, and what to do without."""
-    asked = []
-    if model.quantisation == "4bit":
-        mend = 'set model.quantisation = "none"'
-        asked.append(('model.quantisation = "4bit"', "bitsandbytes", mend))
-    if training.optimiser == "adamw_8bit":
-        mend = 'set training.optimiser = "adamw"'
-        asked.append(('training.optimiser = "adamw_8bit"', "bitsandbytes", mend))
-    if training.attention == "flash_attention_2":
-        mend = 'set training.attention = "auto"'
-        asked.append(('training.attention = "flash_attention_2"', "flash_attn", mend))
-    return asked
+    known = (
+        ("model.quantisation", model.quantisation, "4bit", "bitsandbytes", "none"),
+        ("training.optimiser", training.optimiser, "adamw_8bit", "bitsandbytes", "adamw"),
+        ("training.attention", training.attention, "flash_attention_2", "flash_attn", "auto"),
+    )
+    return [
+        (f'{name} = "{value}"', package, f'set {name} = "{instead}"')
+        for name, value, cuda, package, instead in known
+        if value == cuda
+    ]

@@ -1,4 +1,4 @@
-"""Writing what was trained: an adapter or a model, and the adapter merged into its base."""
+"""Writing what was trained: an adapter, and the adapter merged into its base."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.finetune.training.model_card import write_cards
 from casewright.finetune.training.run import BASE, Run
 from casewright.planner.language_model import load_language_model
-from casewright.planner.language_model.source import ADAPTER, read_json
+from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, read_json
 from casewright.stores.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -22,34 +22,35 @@ MERGED = "merged"
 
 
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write what was trained, and the tokenizer that it was trained with.
+    """Write an adapter, and the tokenizer that it was trained with.
 
     Args:
         run: Says where to.
-        network: An adapter on its base, or a whole model.
-        tokenizer: Of the base.
-        dtype: Of a whole model's weights; an adapter's keep their own.
+        dtype: Of the weights, where the recipe names one; else they keep their own.
     """
-    if run.whole:
-        network.to(dtype).save_pretrained(run.output)
-    else:
-        network.save_pretrained(run.output, save_embedding_layers=False)
-        file = run.output / ADAPTER
-        new = run.model.made is not None
-        named = f"./{BASE}" if new else base_name(run.model.base, run.output)
-        settings = {**read_json(file), "base_model_name_or_path": named}
-        write_whole(file, json.dumps(settings, indent=2, sort_keys=True))
+    network.save_pretrained(run.output, save_embedding_layers=False)
+    if run.model.save_dtype is not None:
+        cast_weights(run.output / ADAPTER_WEIGHTS, dtype)
+    file = run.output / ADAPTER
+    named = f"./{BASE}" if run.model.made else base_name(run.model.base, run.output)
+    settings = {**read_json(file), "base_model_name_or_path": named}
+    write_whole(file, json.dumps(settings, indent=2, sort_keys=True))
     tokenizer.save_pretrained(run.output)
 
 
-def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
-    """Write the model that serving makes of an adapter, and return its folder.
+def cast_weights(file: Path, dtype: torch.dtype) -> None:
+    """Write the weights of a safetensors file in another number format."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
 
-    Args:
-        output: The adapter's folder, with its card.
-        card: The adapter's.
-        dtype: Of the merged weights.
-    """
+    with safe_open(file, "pt") as opened:
+        weights = {name: opened.get_tensor(name).to(dtype) for name in opened.keys()}  # noqa: SIM118
+        told = opened.metadata()
+    save_file(weights, file, told)
+
+
+def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
+    """Write the model that serving makes of an adapter, and return its folder."""
     # Read anew: a base that was trained in four bits is merged in more.
     merged = load_language_model(output, device="cpu", dtype=dtype)
     folder = output / MERGED

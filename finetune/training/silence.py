@@ -16,26 +16,23 @@ _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
 def silence() -> Iterator[None]:
     """Keep warnings, logs and bars of the training libraries off the terminal."""
     # Imported first: they set their loggers' levels then.
-    bars: list[Any] = [import_module("transformers.utils.logging"), import_module("datasets")]
+    library: Any = import_module("transformers.utils.logging")
+    data: Any = import_module("datasets")
     import_module("trl")
-    loggers = [logging.getLogger(name) for name in _LIBRARIES]
-    levels = [logger.level for logger in loggers]
-    shown = [
-        bars[0].is_progress_bar_enabled(),
-        not bars[1].utils.are_progress_bars_disabled(),
-    ]
+    loggers = {logging.getLogger(name): logging.getLogger(name).level for name in _LIBRARIES}
+    bars = library.is_progress_bar_enabled(), not data.utils.are_progress_bars_disabled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        bars[0].disable_progress_bar()
-        bars[1].disable_progress_bars()
+        library.disable_progress_bar()
+        data.disable_progress_bars()
         for logger in loggers:
             logger.setLevel(logging.ERROR)
         try:
             yield
         finally:
-            for logger, level in zip(loggers, levels, strict=True):
+            for logger, level in loggers.items():
                 logger.setLevel(level)
-            if shown[0]:
-                bars[0].enable_progress_bar()
-            if shown[1]:
-                bars[1].enable_progress_bars()
+            if bars[0]:
+                library.enable_progress_bar()
+            if bars[1]:
+                data.enable_progress_bars()

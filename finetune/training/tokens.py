@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.training.shown_plans import ShownPlans
 from casewright.planner.language_model import LanguageModel
+
+#: With the line's end after the last step, which says that there is no other.
+_SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
+
+
+class ShownPlans:
+    """Finds the plans in the tokens of a model's prompts."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        tokenizer = model.grammar_tokenizer
+        self._text = lru_cache(None)(lambda token: bytes(tokenizer.decode_bytes([token])))
+        #: As ``of``, for a prompt's head; those that many examples share are looked at once.
+        self.of_head = lru_cache(None)(self.of)
+
+    def of(self, tokens: Sequence[int]) -> list[int]:
+        """Return for each token of a prompt's part 1 where it begins inside a plan, else 0."""
+        parts = [self._text(token) for token in tokens]
+        inside = bytearray(sum(map(len, parts)) + 1)
+        for found in _SHOWN.finditer(b"".join(parts)):
+            start, end = found.span(1)
+            inside[start:end] = b"\1" * (end - start)
+        mask, place = [], 0
+        for part in parts:
+            mask.append(int(inside[place]))
+            place += len(part)
+        return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +59,6 @@ class TokenRows:
     """Examples as tokens.
 
     Attributes:
-        rows: Those that fit, in their order.
         left_out: Ids of those that are too long; none is cut.
         longest: Tokens of the longest example, left out or not; 0 without any.
     """
@@ -55,13 +81,7 @@ class TokenRows:
 def token_row(
     example: TrainingExample, model: LanguageModel, shown: ShownPlans | None = None
 ) -> TokenRow:
-    """Return an example's tokens.
-
-    Args:
-        example: The example.
-        model: Whose tokens.
-        shown: Finds the plans that its prompt shows, where the loss is taken of these, too.
-    """
+    """Return an example's tokens; ``shown`` where the loss is taken of its prompt's plans, too."""
     prompt = model.encode(example.prompt)
     asked = [*prompt.head, *prompt.tail]
     answer = [*model.encode_plan(example.completion), model.ends[0]]
@@ -81,18 +101,13 @@ def token_rows(
     """Return the tokens of the examples that have at most ``max_length`` of them.
 
     Args:
-        examples: The examples.
-        model: Whose tokens.
-        max_length: Tokens of prompt and completion.
         shown: Take the loss of the plans that prompts show, too.
     """
-    rows, left_out, longest = [], [], 0
     plans = ShownPlans(model) if shown else None
-    for example in examples:
-        row = token_row(example, model, plans)
-        longest = max(longest, len(row.input_ids))
-        if len(row.input_ids) > max_length:
-            left_out.append(example.id)
-        else:
-            rows.append(row)
-    return TokenRows(rows, left_out, longest)
+    # Those of one head one after the other: its tokens are kept for a few heads only.
+    order = sorted(range(len(examples)), key=lambda at: examples[at].prompt.head)
+    made = {place: token_row(examples[place], model, plans) for place in order}
+    sizes = [len(made[place].input_ids) for place in range(len(examples))]
+    fitting = [made[place] for place, size in enumerate(sizes) if size <= max_length]
+    left_out = [one.id for one, size in zip(examples, sizes, strict=True) if size > max_length]
+    return TokenRows(fitting, left_out, max(sizes, default=0))

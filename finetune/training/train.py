@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.examples.training_set import read_training_set
-from casewright.finetune.recipe.training_rules import check_together
-from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
+from casewright.finetune.recipe.training_section import (
+    LoraSection,
+    ModelSection,
+    TrainingSection,
+    check_together,
+)
 from casewright.finetune.training.base import (
     check_settings,
     config_of,
@@ -21,23 +25,22 @@ from casewright.finetune.training.base import (
     load_base,
     make_base,
 )
-from casewright.finetune.training.checkpoints import (
+from casewright.finetune.training.figures import figures_of
+from casewright.finetune.training.log import LOG, TrainingLog, check_learned, telling_callback
+from casewright.finetune.training.model_card import write_cards
+from casewright.finetune.training.placement import Placement, find_placement, first_alone, rank
+from casewright.finetune.training.run import (
+    Run,
     checkpoints_of,
     last_whole,
     steps_of,
     write_run,
 )
-from casewright.finetune.training.divergence import check_learned
-from casewright.finetune.training.figures import figures_of
-from casewright.finetune.training.log import LOG, TrainingLog, telling_callback
-from casewright.finetune.training.model_card import write_cards
-from casewright.finetune.training.placement import Placement, find_placement
-from casewright.finetune.training.ranks import first_alone, rank
-from casewright.finetune.training.run import Run
 from casewright.finetune.training.save import save_merged, save_trained
 from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import make_trainer
+from casewright.finetune.training.warm_start import find_start, load_start
 from casewright.planner.language_model.card import read_card
 from casewright.planner.language_model.source import Source
 from casewright.stores.progress import note
@@ -53,7 +56,6 @@ class TrainingResult:
     """A finished training.
 
     Attributes:
-        folder: Of the adapter, or of the model where all weights were trained.
         merged: Of the adapter merged into its base, where that was asked for.
         card: What ``casewright.json`` holds; ``metrics`` are in it.
     """
@@ -70,8 +72,10 @@ def train(
     data: Path,
     output: Path,
     *,
+    start: Path | None = None,
     resume: bool = False,
     merge: bool = False,
+    minutes: float | None = None,
     progress: bool | None = None,
 ) -> TrainingResult:
     """Train a planner (REAPER, Joshi et al. 2024: a LoRA-tuned Mistral).
@@ -80,44 +84,43 @@ def train(
     a training that was killed and resumed makes those of one that was not.
 
     Args:
-        model: What to start from.
-        lora: What of it is trained.
-        training: How.
-        data: A folder with a training set.
-        output: The folder to write to.
+        start: An adapter of the same base, rank and layers, whose weights are started from; the
+            optimiser and the schedule start anew.
         resume: Go on from the last whole checkpoint; from the start where there is none, and
             return what is there where all is done.
         merge: Also write the adapter merged into its base.
+        minutes: End after so long, as if the steps were done; the card tells how many there were
+            to be. The learning rate falls as if there was no limit.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
-        InputError: The sections do not fit each other, the machine, the base or the data; or the
-            output folder cannot be written or holds something else; or the loss became no number,
-            or worse than a guess: nothing is saved then.
+        InputError: The sections do not fit each other, the machine, the base, the data or the
+            adapter to start from; or the output folder cannot be written or holds something else;
+            or the loss became no number, or worse than a guess: nothing is saved then.
         DependencyError: A package that is needed is not installed.
     """
     check_together(model, lora, training)
-    if merge and lora.method == "full":
-        raise InputError(
-            'lora.method = "full" writes a whole model: there is nothing to merge. '
-            "Leave out --merge."
-        )
     examples = read_training_set(data)
     if not examples.train:
         raise InputError(f"{data} has no examples to train with. Make a larger set.")
-    run = Run(model, lora, training, examples, output)
+    before = None if start is None else find_start(start, model, lora)
+    run = Run(model, lora, training, examples, output, before)
     card = run.finished(resume=resume)
     source = None if card or model.made else find_base(model.base)
-    placement = find_placement(model, lora, training)
+    placement = find_placement(model, training)
     with silence():
         if card is None:
-            card = _train(run, source, placement, progress)
+            card = _train(run, source, placement, minutes, progress)
         merged = _merge(run, placement, card) if merge else None
     return TrainingResult(output, merged, json.loads(json.dumps(card)))
 
 
 def _train(
-    run: Run, source: Source | None, placement: Placement, progress: bool | None
+    run: Run,
+    source: Source | None,
+    placement: Placement,
+    minutes: float | None,
+    progress: bool | None,
 ) -> dict[str, Any]:
     """Train, write the model, and return its card."""
     begun = time.perf_counter()
@@ -125,10 +128,12 @@ def _train(
     rows, validation = _rows(run, base)
     sections = (run.lora, run.training)
     trainer = make_trainer(base, rows.rows, validation.rows, sections, placement, run.checkpoints)
+    if run.start is not None:
+        load_start(trainer.model, run.start)
     checkpoint = _last_checkpoint(run.checkpoints, trainer.accelerator.wait_for_everyone)
     steps = steps_of(checkpoint) if checkpoint else 0
     log = TrainingLog(run.output / LOG, steps) if rank() == 0 else None
-    trainer.add_callback(telling_callback(log, show=progress))
+    trainer.add_callback(telling_callback(log, show=progress, minutes=minutes))
     # Of a training that goes on, it is in the log; all processes must do the same.
     before = None if checkpoint else trainer.evaluate().get("eval_loss")
     if checkpoint and log:

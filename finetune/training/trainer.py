@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.finetune.recipe.training_section import LoraSection, TrainingSection
 from casewright.finetune.training.arguments import lora_config, sft_config
-from casewright.finetune.training.checkpoints import seal
-from casewright.finetune.training.losses import mean_token_loss
-from casewright.finetune.training.muon import muon
+from casewright.finetune.training.figures import mean_token_loss
 from casewright.finetune.training.placement import Placement
-from casewright.finetune.training.shared_heads import HeadCollator, head_rows, share_heads
+from casewright.finetune.training.run import seal
+from casewright.finetune.training.shared_heads import (
+    HeadCollator,
+    head_rows,
+    pack_heads,
+    summed_loss,
+)
 from casewright.finetune.training.tokens import TokenRow
 from casewright.planner.language_model import LanguageModel
 
@@ -35,11 +39,8 @@ def make_trainer(
     Args:
         model: The base. Its parameters need no gradients, as it is loaded; those that are trained
             will.
-        rows: What to train on.
         validation: What to measure on; may be empty.
-        sections: What is trained, and how.
         placement: Where.
-        folder: For checkpoints.
     """
     from transformers import PrinterCallback
     from trl.trainer.sft_trainer import SFTTrainer
@@ -68,7 +69,9 @@ def make_trainer(
                 plain: Any = super().compute_loss
                 return plain(network, inputs, return_outputs, num_items_in_batch)
             # As TRL does: the count is that of all processes, whose gradients are averaged.
-            return network(**inputs)["loss"] * self.accelerator.num_processes / num_items_in_batch
+            return (
+                summed_loss(network, inputs) * self.accelerator.num_processes / num_items_in_batch
+            )
 
         def _save_checkpoint(self, network: Any, trial: Any) -> None:
             super()._save_checkpoint(network, trial)  # type: ignore[no-untyped-call]
@@ -79,14 +82,12 @@ def make_trainer(
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write none: checkpoints are not for use, and the model gets its own."""
 
-    if lora.method == "full":
-        model.network.requires_grad_(True)
     args = sft_config(training, placement, folder, measured=bool(validation))
     dataset: Any = token_dataset
     collator = None
     if training.shared_heads:
-        share_heads(model.network)
-        collator = HeadCollator(model.tokenizer.pad_token_id or 0)
+        pack_heads(model.network)
+        collator = HeadCollator()
         size = training.batch_per_device
 
         def dataset(given: Sequence[TokenRow]) -> Any:
@@ -100,25 +101,11 @@ def make_trainer(
         eval_dataset=dataset(validation) if validation else None,
         processing_class=model.tokenizer,
         peft_config=lora_config(lora),
-        optimizer_cls_and_kwargs=_optimiser(training),
     )
     trainer.remove_callback(PrinterCallback)
     if trainer.args.bf16:
         _mix_precision(trainer.model)
     return trainer
-
-
-def _optimiser(training: TrainingSection) -> Any:
-    """Return what transformers makes an optimiser by, where it has none of that name itself."""
-    if training.optimiser != "muon":
-        return None
-    settings = {
-        "lr": training.learning_rate,
-        "weight_decay": training.weight_decay,
-        "beta2": training.beta2,
-    }
-    # A factory of a factory is what transformers knows from a class.
-    return (lambda: muon), settings
 
 
 def _mix_precision(network: Any) -> None:

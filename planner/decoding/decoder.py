@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from casewright.errors import CasewrightError, DecodingError, GrammarError
@@ -14,13 +15,14 @@ from casewright.planner.decoding.choice import Choose, greedy
 from casewright.planner.decoding.conversation import Conversation, Read
 from casewright.planner.decoding.extent import layers, window
 from casewright.planner.decoding.fixed_steps import FixedSteps
+from casewright.planner.decoding.head_files import HeadFiles
 from casewright.planner.decoding.heads import Heads
 from casewright.planner.decoding.limits import Limits
 from casewright.planner.decoding.room import Room, States
 from casewright.planner.decoding.steps import read
 from casewright.planner.decoding.turn import turn
 from casewright.planner.decoding.written import Written
-from casewright.planner.model_limits import HEAD_BYTES
+from casewright.planner.model_limits import HEAD_BYTES, HEAD_FILE_BYTES
 
 if TYPE_CHECKING:
     from casewright.planner.decoding.matcher import Matcher
@@ -38,13 +40,24 @@ class Decoder:
         head_bytes: Memory for the key/value states of prompt heads, those used last.
         static: Whether steps have a fixed form, recorded as CUDA graphs on such a device; by
             default they do there.
+        head_folder: Where the states of heads are kept between processes, those used last within
+            ``HEAD_FILE_BYTES``; ``None`` keeps none. Those of a model without an ``identity``,
+            which was not loaded from files, never are.
     """
 
     def __init__(
-        self, model: LanguageModel, *, head_bytes: int = HEAD_BYTES, static: bool | None = None
+        self,
+        model: LanguageModel,
+        *,
+        head_bytes: int = HEAD_BYTES,
+        static: bool | None = None,
+        head_folder: Path | None = None,
     ) -> None:
         self._model = model
-        self._heads: Heads[States] = Heads(head_bytes)
+        self._heads = Heads(head_bytes)
+        self._files: HeadFiles | None = None
+        if head_folder is not None and model.identity is not None:
+            self._files = HeadFiles(head_folder, model, HEAD_FILE_BYTES)
         self._lock = threading.Lock()
         self._read: Read = partial(read, model)
         self._room = Room(layers(model))
@@ -55,7 +68,7 @@ class Decoder:
             self._room = Room(layers(model), least=FIXED_COLUMNS)
 
     @property
-    def heads(self) -> Heads[States]:
+    def heads(self) -> Heads:
         """The heads that are kept."""
         return self._heads
 
@@ -66,8 +79,21 @@ class Decoder:
         *,
         limits: Limits | None = None,
         choose: Choose = greedy,
+        draft: str = "",
     ) -> Written:
         """Write one plan.
+
+        With a draft, the model reads what the draft proposes in one step and keeps what it would
+        have chosen itself, so the plan is the one that is written without, in fewer steps. In one
+        step logits are summed in another order than in several: where two tokens are as likely to
+        the last bits, the other one may be chosen. In float32 that is rare; in bfloat16 it is seen.
+
+        Args:
+            prompt: What is read first.
+            matcher: Of the plan; it is used up.
+            limits: Bounds of the plan.
+            choose: Picks a token.
+            draft: A plan that may be the one that the model would write.
 
         Raises:
             DecodingError: A limit was met first, or the prompt is longer than the model reads.
@@ -75,7 +101,7 @@ class Decoder:
         """
         with self.conversation(prompt.head, limits) as conversation:
             conversation.feed(prompt.tail)
-            return conversation.write(matcher, limits=limits, choose=choose)
+            return conversation.write(matcher, limits=limits, choose=choose, draft=draft)
 
     def write_many(
         self,
@@ -153,9 +179,20 @@ class Decoder:
             yield Conversation(self._model, self._room, self._read, head_reused=reused)
 
     def _head(self, tokens: tuple[int, ...], limits: Limits) -> tuple[States, bool]:
+        """Return a head's states, and whether they were there."""
+        read_anew = False
+
         def made(tokens: tuple[int, ...]) -> States:
+            nonlocal read_anew
+            if self._files is not None and (found := self._files.load(tokens)) is not None:
+                return found
+            read_anew = True
             room = Room(layers(self._model))
             read(self._model, room, tokens, limits)
-            return room.states()
+            states = room.states()
+            if self._files is not None:
+                self._files.save(tokens, states)
+            return states
 
-        return self._heads.get(tokens, made)
+        states, _ = self._heads.get(tokens, made)
+        return states, not read_anew

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from casewright.planner.decoding.extent import window as sliding_window
 from casewright.planner.decoding.limits import Limits
 from casewright.planner.decoding.room import GROWTH, Room
-from casewright.planner.decoding.steps import on_host, read
+from casewright.planner.decoding.steps import on_host, places_in, read
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -40,18 +40,27 @@ class FixedSteps:
         self._forms: dict[tuple[int, int], _Form] = {}
         self._of: tuple[int, int] = (0, 0)
 
-    def __call__(self, room: Room, tokens: Sequence[int], limits: Limits) -> NDArray[np.float32]:
-        """Read the tokens behind what the room holds; return the logits after the last."""
+    def __call__(
+        self,
+        room: Room,
+        tokens: Sequence[int],
+        limits: Limits,
+        places: Sequence[int] | None = None,
+    ) -> NDArray[np.float32]:
+        """Read the tokens behind what the room holds; return logits as ``steps.read`` does."""
+        import torch
+
         end = room.length + len(tokens) + self._widths[-1]
         sliding = sliding_window(self._model)
         if not room.length or (sliding is not None and end > sliding):
             # The first states give the room its form; a sliding window needs a mask of its own.
-            return read(self._model, room, tokens, limits)
+            return read(self._model, room, tokens, limits, places)
         room.reserve(end)
         if self._of != (id(room), room.generation):
             self._forms.clear()
             self._of = (id(room), room.generation)
-        logits: Any = None
+        wanted = [len(tokens) - 1] if places is None else places
+        found: list[Any] = []
         for start in range(0, len(tokens), self._widths[-1]):
             limits.check_time()
             chunk = tokens[start : start + self._widths[-1]]
@@ -61,16 +70,19 @@ class FixedSteps:
             if form is None:
                 form = self._forms[width, window] = _Form(self._model, room, width, window)
             logits = form.run(chunk, room.length)
+            # The next step of this form writes over them.
+            found.append(logits[places_in(wanted, start, self._widths[-1])])
             room.set_length(room.length + len(chunk))
-        return on_host(logits)
+        return on_host(torch.cat(found))
 
 
 class _Form:
     """A step of one width over one window of a room's columns.
 
-    What is new in a step is copied into tensors that stay: the tokens, padded on the right, where
-    they begin, and which of them is the last. Padding writes columns behind the last token, which
-    no token before them sees, and which the next step overwrites.
+    What is new in a step is copied into tensors that stay: the tokens, padded on the right, and
+    where they begin. Padding writes columns behind the last token, which no token before them sees,
+    and which the next step overwrites. Logits are computed after every token: beside the network's
+    own work that is little, and which of them a draft needs differs from step to step.
     """
 
     def __init__(self, model: LanguageModel, room: Room, width: int, window: int) -> None:
@@ -81,7 +93,6 @@ class _Form:
         self._window = window
         self._tokens = torch.zeros((1, width), dtype=torch.long, device=model.device)
         self._start = torch.zeros((), dtype=torch.long, device=model.device)
-        self._last = torch.zeros((1,), dtype=torch.long, device=model.device)
         self._offsets = torch.arange(width, device=model.device)
         self._columns = torch.arange(window, device=model.device)
         self._logits: Any = None
@@ -89,13 +100,12 @@ class _Form:
         self._recordable = model.device.type == "cuda"
 
     def run(self, tokens: Sequence[int], start: int) -> Any:
-        """Return the logits after the last token, of shape ``(vocabulary,)``."""
+        """Return the logits after each token and each padding, ``(width, vocabulary)``."""
         import torch
 
         padded = [*tokens, *[0] * (self._tokens.shape[1] - len(tokens))]
         self._tokens.copy_(torch.tensor([padded]))
         self._start.fill_(start)
-        self._last.fill_(len(tokens) - 1)
         if self._graph is None and self._recordable:
             self._record()
         if self._graph is None:
@@ -117,8 +127,7 @@ class _Form:
                     position_ids=slots[None],
                     past_key_values=room,
                     use_cache=True,
-                    logits_to_keep=self._last,
-                ).logits[0, -1]
+                ).logits[0]
         finally:
             room.slots = None
 

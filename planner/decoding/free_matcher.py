@@ -45,6 +45,12 @@ class FreeMatcher:
         self._allowed = allowed
         self.tokens: list[int] = []
 
+    def copy(self) -> FreeMatcher:
+        """Return a matcher at the same place, which goes on by itself."""
+        made = FreeMatcher(self._allowed)
+        made.tokens = list(self.tokens)
+        return made
+
     def forced(self) -> list[int]:
         """Return nothing: there always is a choice."""
         return []

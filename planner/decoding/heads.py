@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from casewright.planner.decoding.room import States
 
 
-class Kept(Protocol):
-    """States of a head, in whichever arrays."""
-
-    @property
-    def bytes(self) -> int:
-        """What they take."""
-
-
-States = TypeVar("States", bound=Kept)
-
-
-class Heads(Generic[States]):
+class Heads:
     """Keeps the heads that were used last. What it returns is never written to.
 
     Args:

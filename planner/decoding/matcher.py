@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 class Matcher(Protocol):
     """Follows the tokens of one text; for one thread at a time."""
 
+    def copy(self) -> Matcher:
+        """Return a matcher of the same text at the same place, which goes on by itself."""
+
     def forced(self) -> list[int]:
         """Consume and return the tokens that nothing else can follow; none where there is a choice.
 

@@ -1,4 +1,4 @@
-"""Calls of the network: some tokens in, the logits after the last of them out."""
+"""Calls of the network: some tokens in, the logits after the last or after several of them out."""
 
 from __future__ import annotations
 
@@ -19,33 +19,52 @@ CHUNK = 512
 
 
 def read(
-    model: LanguageModel, room: Room, tokens: Sequence[int], limits: Limits
+    model: LanguageModel,
+    room: Room,
+    tokens: Sequence[int],
+    limits: Limits,
+    places: Sequence[int] | None = None,
 ) -> NDArray[np.float32]:
-    """Read the tokens of one row behind what the room holds; return the logits after the last.
+    """Read the tokens of one row behind what the room holds.
+
+    Args:
+        model: Reads.
+        room: Holds the states of what was read before; those of the tokens are added.
+        tokens: At least one.
+        limits: For the deadline.
+        places: Which of the tokens logits are wanted after, ascending; the last by default.
 
     Returns:
-        Shape ``(vocabulary,)``.
+        Logits of shape ``(places, vocabulary)``.
 
     Raises:
         DecodingError: The deadline was over between two calls.
     """
     import torch
 
-    logits: Any = None
+    wanted = [len(tokens) - 1] if places is None else places
+    found: list[Any] = []
     with torch.no_grad():
         for start in range(0, len(tokens), CHUNK):
             limits.check_time()
             chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
             positions = torch.arange(room.length, room.length + chunk.shape[1]).to(model.device)
+            here = places_in(wanted, start, CHUNK)
+            last = here in ([], [chunk.shape[1] - 1])
             logits = model.network(
                 input_ids=chunk,
                 position_ids=positions[None],
                 past_key_values=room,
                 use_cache=True,
-                logits_to_keep=1,
-            ).logits[0, -1]
-    assert logits is not None
-    return on_host(logits)
+                logits_to_keep=1 if last else torch.tensor(here, device=model.device),
+            ).logits[0]
+            found.append(logits[: len(here)])
+    return on_host(torch.cat(found))
+
+
+def places_in(places: Sequence[int], start: int, size: int) -> list[int]:
+    """Return those of the places that lie in a chunk, counted from its start."""
+    return [place - start for place in places if start <= place < start + size]
 
 
 def on_host(logits: Any) -> NDArray[np.float32]:

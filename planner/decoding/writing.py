@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.decoding.choice import Choose
+from casewright.planner.decoding.draft import Draft
 from casewright.planner.decoding.limits import Limits, check_positions
 from casewright.planner.decoding.written import Written
 
@@ -47,7 +48,7 @@ class Writing:
         self._choose = choose
         self._tokens: list[int] = []
         self._forced = 0
-        self._steps = 0
+        self._choices = 0
         self.ended = False
 
     def begin(self) -> list[int]:
@@ -59,6 +60,13 @@ class Writing:
         """
         return self._followed([])
 
+    def proposed(self, draft: Draft) -> list[list[int]]:
+        """Return what a draft proposes to write next, within the limits; see ``Draft``."""
+        most = self._limits.tokens
+        if self._model.positions is not None:
+            most = min(most, self._model.positions - self._prompt_tokens)
+        return draft.proposed(self._matcher, self._tokens, most - len(self._tokens))
+
     def go_on(self, logits: NDArray[np.float32]) -> list[int]:
         """Choose the next token, by logits of shape ``(vocabulary,)``; return what was written.
 
@@ -66,7 +74,7 @@ class Writing:
             DecodingError: A limit is met, or the sequence is longer than the model reads.
             GrammarError: The model's tokens cannot write what must come next.
         """
-        self._steps += 1
+        self._choices += 1
         token = self._choose(logits, self._matcher)
         if token in self._model.ends:
             self.ended = True
@@ -74,10 +82,15 @@ class Writing:
         self._matcher.consume(token)
         return self._followed([token])
 
-    def written(self, *, head_reused: bool) -> Written:
-        """Return the plan."""
+    def written(self, *, head_reused: bool, drafted: int = 0) -> Written:
+        """Return the plan; ``drafted`` of its choices took no step."""
         return Written(
-            tuple(self._tokens), self._steps, self._forced, self._prompt_tokens, head_reused
+            tokens=tuple(self._tokens),
+            model_steps=self._choices - drafted,
+            forced=self._forced,
+            drafted=drafted,
+            prompt_tokens=self._prompt_tokens,
+            head_reused=head_reused,
         )
 
     def _followed(self, new: list[int]) -> list[int]:

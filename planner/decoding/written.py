@@ -13,6 +13,8 @@ class Written:
         tokens: The plan's, without the one that ends it.
         model_steps: Calls of the network that a token was chosen from, the prompt's included.
         forced: How many of the tokens the grammar wrote without a choice.
+        drafted: How many were chosen in a step that had chosen others before, since a draft had
+            them; without a draft, each would have taken a step of its own.
         prompt_tokens: Length of the prompt.
         head_reused: Whether the head's key/value states were there already.
     """
@@ -20,5 +22,6 @@ class Written:
     tokens: tuple[int, ...]
     model_steps: int
     forced: int
+    drafted: int
     prompt_tokens: int
     head_reused: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +44,12 @@ class PlanMatcher:
         self._ends = np.array(tokenizer.eos_tokens, dtype=np.intp)
         self._tokens = range(tokenizer.vocab_size)
         self._allowed: NDArray[np.intp] | None = None
+
+    def copy(self) -> PlanMatcher:
+        """Return a matcher of the same plan at the same place, which goes on by itself."""
+        made = copy(self)
+        made._matcher = self._matcher.deep_copy()
+        return made
 
     def forced(self) -> list[int]:
         """Consume and return the tokens that nothing else can follow; none where there is a choice.

@@ -14,7 +14,6 @@ from casewright.planner.grammar.forcing import NO_FORCING, is_kept
 from casewright.planner.grammar.latest import Latest
 from casewright.planner.grammar.matcher import PlanMatcher, compiled
 from casewright.planner.grammar.span_terminal import span_terminal
-from casewright.planner.grammar.spans_only import SpansOnly
 from casewright.planner.grammar.terminals import REFERENCE, SPAN, fields_after_step
 from casewright.planner.grammar.toolbox_part import CALL, ToolboxPart, line_part, plan_part
 from casewright.planner.request import PlanRequest
@@ -52,13 +51,10 @@ class PlanGrammar:
         toolboxes: How many toolboxes' parts are kept, and how many compiled grammars: those used
             last. A toolbox has more than one where requests differ in their number of steps or in
             the kinds of values that their context has.
-        spans: Whether a text, where a parameter has no choices, must be a span of the question
-            although any literal would be valid.
     """
 
-    def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32, spans: bool = False) -> None:
+    def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32) -> None:
         self._tokenizer = tokenizer
-        self._narrowed = SpansOnly(toolboxes) if spans else None
         # With whether the tokenizer keeps the toolbox's words.
         self._parts: Latest[tuple[ToolboxPart, bool]] = Latest(toolboxes)
         self._compiled: Latest[LLMatcher] = Latest(toolboxes)
@@ -101,13 +97,13 @@ class PlanGrammar:
         return PlanMatcher(made, self._tokenizer)
 
     def _plan(self, request: PlanRequest) -> _Grammar:
-        request = self._admitted(request)
+        _check_steps(request)
         steps = request.max_steps
         make = partial(plan_part, request.toolbox, max_steps=steps)
         return self._joined(request, "", _terminals(request), steps, make)
 
     def _line(self, request: PlanRequest, earlier: Sequence[str]) -> _Grammar:
-        request = self._admitted(request)
+        _check_steps(request)
         toolbox = request.toolbox
         if unknown := [name for name in earlier if name not in toolbox]:
             raise InputError(
@@ -127,17 +123,6 @@ class PlanGrammar:
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
         return self._joined(request, start, terminals, None, partial(line_part, toolbox))
-
-    def _admitted(self, request: PlanRequest) -> PlanRequest:
-        """Return the request as plans for it are written."""
-        if request.max_steps < 1:
-            raise InputError(
-                f"A plan of at most {request.max_steps} steps is none. Admit one or more."
-            )
-        # Where the question has no words, literals stay: a parameter may take nothing else.
-        if self._narrowed is None or not span_terminal(request.question):
-            return request
-        return self._narrowed(request)
 
     def _joined(
         self,
@@ -159,6 +144,11 @@ class PlanGrammar:
         head = start if kept else NO_FORCING + start
         added = [terminals[name] for name in sorted(part.used & supplied)]
         return _Grammar("\n".join([head + part.text, *added]), spans)
+
+
+def _check_steps(request: PlanRequest) -> None:
+    if request.max_steps < 1:
+        raise InputError(f"A plan of at most {request.max_steps} steps is none. Admit one or more.")
 
 
 def _terminals(request: PlanRequest) -> dict[str, str]:

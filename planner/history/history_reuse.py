@@ -26,14 +26,17 @@ class HistoryReuse:
     def __init__(self, reuse: Reuse) -> None:
         self._reuse = reuse
 
-    def plans(self, request: PlanRequest) -> Iterator[Plan]:
-        """Yield plans for a request, the likeliest first; they may break static checks."""
+    def readings(self, request: PlanRequest) -> Iterator[tuple[Plan, float | None]]:
+        """Yield plans for a request, the likeliest first; they may break static checks.
+
+        With each the probability that it is right; a follow-up's has none.
+        """
         if request.history and rebinding.page_fields(request.toolbox):
             turns = self._turns(request)
             if turns:
                 for plan, _ in FollowUp(self._reuse, request, turns).plans():
-                    yield plan
-        yield from self._reuse.plans(request)
+                    yield plan, None
+        yield from self._reuse.readings(request)
 
     def _turns(self, request: PlanRequest) -> list[Turn]:
         turns: list[Turn] = []

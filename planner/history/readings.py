@@ -20,6 +20,9 @@ class Reuse(Protocol):
     def plans(self, request: PlanRequest) -> Iterator[Plan]:
         """Yield plans for a request, the likeliest first; they may break static checks."""
 
+    def readings(self, request: PlanRequest) -> Iterator[tuple[Plan, float | None]]:
+        """Yield the same, each with the probability that it is right, if there is one."""
+
 
 def valid_plans(reuse: Reuse, request: PlanRequest) -> Iterator[Plan]:
     """Yield the valid ones of the likeliest plans for a request."""

@@ -86,17 +86,23 @@ class LanguageModel(TokenModel):
     Attributes:
         network: In evaluation mode, its parameters without gradients.
         device: Where the network is.
+        identity: What tells its weights from others' as long as the files that they were read from
+            are not written anew; ``None`` where they were not read from files.
 
     Args:
         name: Where it comes from.
         network: A causal language model; it is put in evaluation mode.
         tokenizer: A tokenizer with a ``tokenizers`` backend, and the chat template, if any.
+        identity: See above.
 
     Raises:
         InputError: As ``TokenModel``.
     """
 
-    def __init__(self, name: str, network: PreTrainedModel, tokenizer: Any) -> None:
+    def __init__(
+        self, name: str, network: PreTrainedModel, tokenizer: Any, *, identity: str | None = None
+    ) -> None:
+        self.identity = identity
         self.network = network.eval().requires_grad_(False)
         self.device: torch.device = network.device
         # Models of several modalities keep their language model's settings in a part of their own.

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import CasewrightError, DependencyError, InputError, told
 from casewright.planner.language_model.adapter import merge_adapter
 from casewright.planner.language_model.card import check_card
-from casewright.planner.language_model.device import check_names, find_device, find_dtype
+from casewright.planner.language_model.device import (
+    check_names,
+    fastest_dtype,
+    find_device,
+    find_dtype,
+)
 from casewright.planner.language_model.language_model import LanguageModel
 from casewright.planner.language_model.network_check import check_network, other_states
 from casewright.planner.language_model.source import CONFIG, Source, find_source, read_json
@@ -40,7 +45,8 @@ def load_language_model(
             adapter of PEFT will do too: the model is then the one that it names.
         adapter: An adapter of PEFT to add to it; a folder or a name as well.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default CUDA's first where there is one.
-        dtype: ``float32``, ``bfloat16``, ``float16``; by default bfloat16 on CUDA, float32 else.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` for weights in 8 bits on a CPU;
+            by default bfloat16 on CUDA, float32 else.
         title: The model's ``name``; by default what it was asked for by.
 
     Raises:
@@ -55,7 +61,10 @@ def load_language_model(
     place = find_device(device)
     source = find_source(name, adapter)
     check_card(source)
-    return load_source(source, title or asked, place, find_dtype(dtype, place))
+    numbers = find_dtype(dtype, place)
+    # 8-bit weights compute other states than those that they were made of.
+    identity = f"{source.identity()} {numbers}"
+    return load_source(source, title or asked, place, numbers, identity=identity)
 
 
 def load_source(
@@ -64,6 +73,8 @@ def load_source(
     device: torch.device,
     dtype: torch.dtype,
     settings: Mapping[str, Any] | None = None,
+    *,
+    identity: str | None = None,
 ) -> LanguageModel:
     """Load a model from its folders, whatever form of the prompt it was trained with.
 
@@ -73,6 +84,7 @@ def load_source(
         device: Where its network goes.
         dtype: Of its weights.
         settings: Further ones of ``from_pretrained``.
+        identity: The model's; ``None`` where its weights will be trained.
 
     Raises:
         InputError: As ``load_language_model``.
@@ -83,7 +95,7 @@ def load_source(
             with _silence():
                 network, tokenizer = _load(source, device, dtype, settings or {})
                 check_network(network)
-                return LanguageModel(title, network, tokenizer)
+                return LanguageModel(title, network, tokenizer, identity=identity)
         except CasewrightError:
             raise
         except ImportError as error:
@@ -117,6 +129,7 @@ def _silence() -> Iterator[None]:
 def _load(
     source: Source, device: torch.device, dtype: torch.dtype, settings: Mapping[str, Any]
 ) -> tuple[Any, Any]:
+    import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     base = source.base
@@ -133,7 +146,7 @@ def _load(
     loader: Any = AutoModelForCausalLM
     network, info = loader.from_pretrained(
         base,
-        dtype=dtype,
+        dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
         # Reported below: a weight that is not read would be random numbers.
@@ -151,7 +164,13 @@ def _load(
     # One that is quantised while it is read is there already, and does not like to be moved.
     if network.device != device:
         network = network.to(device)
-    return merge_adapter(network, source.adapter) if source.adapter else network, tokenizer
+    if source.adapter:
+        network = merge_adapter(network, source.adapter)
+    if dtype == torch.int8:
+        from casewright.planner.language_model.int8_network import quantise_linear
+
+        network = quantise_linear(network)
+    return network, tokenizer
 
 
 def check_base(base: Path) -> PretrainedConfig:

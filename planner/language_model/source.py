@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, told
+from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
+from casewright.planner.language_model.smollm2 import smollm2_folder
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
@@ -34,6 +36,22 @@ class Source:
         if self.adapter is not None and (self.adapter / "tokenizer_config.json").is_file():
             return self.adapter
         return self.base
+
+    def identity(self) -> str:
+        """Return what tells the model from others: its files' paths, sizes and times.
+
+        Raises:
+            OSError: A file is gone.
+        """
+        folders = [folder for folder in (self.base, self.adapter) if folder is not None]
+        files = sorted(
+            file.resolve()
+            for folder in folders
+            for pattern in ("*.safetensors", CONFIG, ADAPTER)
+            for file in folder.glob(pattern)
+        )
+        told = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        return json.dumps(told)
 
 
 def find_source(name: str | Path, adapter: str | Path | None) -> Source:
@@ -91,9 +109,11 @@ def _base(adapter: Path) -> Path:
 
 
 def _folder(name: str | Path, wanted: tuple[str, ...]) -> Path:
-    """Return the folder of this name, or that of Hugging Face's model of this name."""
+    """Return the folder of this name, of the packaged base, or of Hugging Face's model."""
     if not str(name).strip():
         raise InputError("The language model's name is empty. Give a folder or a model's name.")
+    if str(name) == SMOLLM2:
+        return smollm2_folder()
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if folder.exists() or _is_path(name):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.instructions.instruction import PlannedQuery
-from casewright.finetune.instructions.readers.refusal import Unfit
-from casewright.finetune.instructions.words import content_words
+from casewright.finetune.instructions.instruction import (
+    Instruction,
+    PlannedQuery,
+    planned_instruction,
+)
+from casewright.finetune.instructions.readers.records import Refuse, Unfit
+from casewright.finetune.instructions.words import stems
 from casewright.planner import (
     AnnotatedQuery,
     ListValue,
@@ -17,7 +21,6 @@ from casewright.planner import (
     Plan,
     PlanRequest,
     QueryRecord,
-    QuestionRef,
     Step,
     StepRef,
     violations,
@@ -26,18 +29,25 @@ from casewright.planner.plan import Value
 from casewright.planner.request import Turn
 from casewright.tools import NO_EVIDENCE, Toolbox, alias
 
+FORM = "a golden call has another form"
+NO_JSON = "a golden call's arguments are no JSON"
+NO_TOOL = "a call of a tool that is not declared"
+_NO_QUESTION = "the question is empty, too long, or holds control characters"
+_NO_PLAN = "a plan that breaks a static check"
+_OTHER_TYPE = "a value of another type than declared"
 #: What a rule of the static checks says, and the reason that is counted for it.
 _REASONS = (
-    ("There is no tool", "a call of a tool that is not declared"),
+    ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
     ("needs the argument", "a required argument is not given"),
     ("is no run of adjacent words", "an identifier that is no words of the question"),
     ("is none of its choices", "a value that is none of the declared choices"),
     ("steps; at most", "more steps than a plan may have"),
     ("results of", "a field that the results do not declare"),
-    ("may not be", "a value of another type than declared"),
-    ("is none.", "a value of another type than declared"),
-    ("not a list", "a value of another type than declared"),
+    ("may not be", _OTHER_TYPE),
+    ("is none.", _OTHER_TYPE),
+    ("not a list", _OTHER_TYPE),
+    ("", _NO_PLAN),
 )
 
 
@@ -49,19 +59,59 @@ class Call:
     arguments: Mapping[str, Any]
 
 
-def plan_of(calls: Iterable[Call], toolbox: Toolbox) -> Plan:
-    """Return the plan of calls; without any, the plan that looks nothing up.
+def instruction_of(
+    id_: str, source: str, made: Callable[[], PlannedQuery], refuse: Refuse, of: str = ""
+) -> Iterator[Instruction]:
+    """Yield the instruction that is made of a record, or tell why there is none.
 
-    Empty texts and nulls are left out where an argument is optional.
+    Args:
+        source: The reader's name, the file and the place in it.
+        made: Returns the query and its plan; raises ``Unfit`` where the record does not fit.
+    """
+    try:
+        yield planned_instruction(id_, source, made())
+    except Unfit as unfit:
+        refuse(f"{of}{unfit}")
+    except PlanError:
+        refuse(f"{of}{_NO_PLAN}")
+
+
+def planned(
+    id_: str,
+    question: str,
+    toolbox: Toolbox,
+    calls: Iterable[Call] | Plan,
+    label: str,
+    history: Sequence[Turn] = (),
+) -> PlannedQuery:
+    """Return a query with the plan of these calls, valid for the toolbox.
+
+    Args:
+        calls: The calls, in order, or the plan; without any, nothing is looked up.
 
     Raises:
-        Unfit: A value has no form in the plan language.
+        Unfit: It is no question, or the calls are no valid plan.
     """
+    plan = calls if isinstance(calls, Plan) else _plan_of(calls, toolbox)
+    try:
+        request = PlanRequest(question, toolbox, history=history)
+    except InputError as error:
+        raise Unfit(_NO_QUESTION) from error
+    for broken in violations(
+        plan, toolbox, question=question, context={}, max_steps=request.max_steps
+    ):
+        raise Unfit(next(reason for said, reason in _REASONS if said in broken.rule))
+    query = AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label)
+    return PlannedQuery(query, toolbox, tuple(history))
+
+
+def _plan_of(calls: Iterable[Call], toolbox: Toolbox) -> Plan:
+    """Return the plan of calls; empty texts and nulls are left out where they are optional."""
     steps = []
     for call in calls:
         name = alias(call.tool)
         if name not in toolbox:
-            raise Unfit("a call of a tool that is not declared")
+            raise Unfit(NO_TOOL)
         given = []
         for key, value in call.arguments.items():
             known = toolbox[name].parameter(key)
@@ -74,88 +124,15 @@ def plan_of(calls: Iterable[Call], toolbox: Toolbox) -> Plan:
     return Plan(tuple(steps) or (Step(NO_EVIDENCE.name),))
 
 
-def planned(
-    id_: str,
-    question: str,
-    toolbox: Toolbox,
-    calls: Sequence[Call],
-    label: str,
-    history: Sequence[Turn] = (),
-) -> PlannedQuery:
-    """Return a query with the plan of these calls, valid for the toolbox.
-
-    Args:
-        id_: The query's id.
-        question: What is asked.
-        toolbox: The tools shown.
-        calls: The calls, in order.
-        label: The query's class.
-        history: Earlier turns.
-
-    Raises:
-        Unfit: It is no question, or the calls are no valid plan.
-    """
-    return _checked(id_, question, toolbox, plan_of(calls, toolbox), label, history)
-
-
-def asked_with(id_: str, question: str, toolbox: Toolbox, name: str, label: str) -> PlannedQuery:
-    """Return a query with the plan that passes the question on to one tool.
-
-    Args:
-        id_: The query's id.
-        question: What is asked.
-        toolbox: The tools shown.
-        name: The tool, which has one parameter.
-        label: The query's class.
-
-    Raises:
-        Unfit: It is no question.
-    """
-    (parameter,) = toolbox[name].parameters
-    plan = Plan((Step(name, ((parameter.name, QuestionRef()),)),))
-    return _checked(id_, question, toolbox, plan, label, ())
-
-
-def _checked(
-    id_: str, question: str, toolbox: Toolbox, plan: Plan, label: str, history: Sequence[Turn]
-) -> PlannedQuery:
-    try:
-        request = PlanRequest(question, toolbox, history=history)
-    except InputError as error:
-        raise Unfit("the question is empty, too long, or holds control characters") from error
-    check_plan(request, plan)
-    query = AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label)
-    return PlannedQuery(query, toolbox, tuple(history))
-
-
-def check_plan(request: PlanRequest, plan: Plan) -> None:
-    """Raise ``Unfit`` with the reason where the plan breaks a static check."""
-    found = violations(
-        plan,
-        request.toolbox,
-        question=request.question,
-        context=request.context,
-        max_steps=request.max_steps,
-    )
-    for error in found:
-        for said, reason in _REASONS:
-            if said in error.rule:
-                raise Unfit(reason)
-        raise Unfit("a plan that breaks a static check")
-
-
 def grounded(value: Any, question: str) -> bool:
     """Say whether a text of several words has any word of the question; other values have."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
-    asked = {word[:5] for word in content_words(question)}
-    said = {word[:5] for word in content_words(value)}
-    return not said or bool(said & asked)
+    said = stems(value)
+    return not said or bool(said & stems(question))
 
 
 def _value(value: Any, kind: str) -> Value:
-    if isinstance(value, StepRef):
-        return value
     if isinstance(value, (list, tuple)):
         if any(isinstance(item, (list, tuple, dict)) for item in value):
             raise Unfit("a nested list or an object in a list")
@@ -167,7 +144,7 @@ def _value(value: Any, kind: str) -> Value:
         try:
             value = int(value) if kind == "integer" else float(value)
         except ValueError:
-            raise Unfit("a value of another type than declared") from None
+            raise Unfit(_OTHER_TYPE) from None
     return _scalar(value)
 
 

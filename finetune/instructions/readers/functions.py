@@ -6,23 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from casewright.errors import ToolError
-from casewright.finetune.instructions.readers.refusal import Unfit
+from casewright.finetune.instructions.readers.records import Unfit
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 
 #: Python's names for types, which some sets use for JSON Schema's.
 _KINDS = {
-    "string": "string",
-    "str": "string",
-    "integer": "integer",
-    "int": "integer",
-    "float": "number",
-    "double": "number",
-    "number": "number",
-    "boolean": "boolean",
-    "bool": "boolean",
-    "array": "array",
-    "list": "array",
-    "tuple": "array",
+    **dict.fromkeys(("string", "str"), "string"),
+    **dict.fromkeys(("integer", "int"), "integer"),
+    **dict.fromkeys(("float", "double", "number"), "number"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("array", "list", "tuple"), "array"),
 }
 _REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
 _TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
@@ -43,8 +36,6 @@ def parameter(
     question (``span``), so that none can be made up.
 
     Args:
-        name: Its name.
-        description: For the prompt.
         type_: Its type by JSON Schema's or Python's name.
         required: Whether a call must give it.
         items: The type of its items, where it is an array.
@@ -57,7 +48,8 @@ def parameter(
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
     plain = _KINDS.get(items, "any") if kind == "array" else kind
     sources = _BY_KIND.get(plain, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
-    if name.lower().endswith(("_id", "id")) and plain == "string" and _names_thing(name):
+    # ``userId`` names a thing, ``bid`` does not.
+    if plain == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
     try:
         return Parameter(
@@ -70,53 +62,6 @@ def parameter(
         )
     except ToolError as error:
         raise Unfit("a parameter's name is no identifier") from error
-
-
-def toolbox_of(functions: Iterable[Any]) -> Toolbox:
-    """Return the toolbox of functions ``{name, description, parameters: {properties, required}}``.
-
-    Raises:
-        Unfit: A function cannot be declared as a tool.
-    """
-    return make_toolbox([_tool(function) for function in functions])
-
-
-def make_toolbox(tools: Iterable[ToolSpec]) -> Toolbox:
-    """Return a toolbox.
-
-    Raises:
-        Unfit: Two tools have one name.
-    """
-    try:
-        return Toolbox(tools)
-    except ToolError as error:
-        raise Unfit("two tools have one name") from error
-
-
-def _tool(function: Any) -> ToolSpec:
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise Unfit("a function has no name")
-    schema = function.get("parameters") or {}
-    properties = schema.get("properties") or {} if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping):
-        raise Unfit("a function's parameters are no JSON Schema")
-    required = schema.get("required") or ()
-    made = []
-    for name, declared in properties.items():
-        if not isinstance(declared, Mapping):
-            raise Unfit("a function's parameters are no JSON Schema")
-        items = declared.get("items")
-        made.append(
-            parameter(
-                str(name),
-                str(declared.get("description", "")),
-                str(declared.get("type", "")),
-                required=name in required,
-                items=str(items.get("type", "")) if isinstance(items, Mapping) else "",
-                choices=declared.get("enum") or (),
-            )
-        )
-    return tool(function["name"], str(function.get("description", "")), made, _results(function))
 
 
 def tool(
@@ -134,13 +79,51 @@ def tool(
         raise Unfit("a tool's parameters or results have no usable names") from error
 
 
-def _results(function: Mapping[str, Any]) -> list[str]:
-    declared = function.get("response")
-    fields = declared.get("properties") if isinstance(declared, Mapping) else None
-    names = list(fields) if isinstance(fields, Mapping) else []
-    return [name for name in names if isinstance(name, str) and name.isidentifier()]
+def make_toolbox(tools: Iterable[ToolSpec]) -> Toolbox:
+    """Return a toolbox.
+
+    Raises:
+        Unfit: Two tools have one name.
+    """
+    try:
+        return Toolbox(tools)
+    except ToolError as error:
+        raise Unfit("two tools have one name") from error
 
 
-def _names_thing(name: str) -> bool:
-    """Say whether a name that ends in id is an identifier's: ``userId``, not ``bid``."""
-    return name.lower() == "id" or name.endswith(("_id", "Id", "ID"))
+def toolbox_of(functions: Iterable[Any]) -> Toolbox:
+    """Return the toolbox of functions ``{name, description, parameters: {properties, required}}``.
+
+    Raises:
+        Unfit: A function cannot be declared as a tool.
+    """
+    return make_toolbox([_tool(function) for function in functions])
+
+
+def _tool(function: Any) -> ToolSpec:
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise Unfit("a function has no name")
+    schema = function.get("parameters") or {}
+    properties = schema.get("properties") or {} if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(declared, Mapping) for declared in properties.values()
+    ):
+        raise Unfit("a function's parameters are no JSON Schema")
+    made = [
+        parameter(
+            str(name),
+            str(declared.get("description", "")),
+            str(declared.get("type", "")),
+            required=name in (schema.get("required") or ()),
+            items=str(_object(declared.get("items")).get("type", "")),
+            choices=declared.get("enum") or (),
+        )
+        for name, declared in properties.items()
+    ]
+    fields = _object(_object(function.get("response")).get("properties"))
+    results = [name for name in fields if isinstance(name, str) and name.isidentifier()]
+    return tool(function["name"], str(function.get("description", "")), made, results)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

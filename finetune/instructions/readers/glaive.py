@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from casewright.errors import InputError, PlanError
-from casewright.finetune.instructions.instruction import Instruction, planned_instruction
-from casewright.finetune.instructions.readers.calls import Call, planned
-from casewright.finetune.instructions.readers.functions import toolbox_of
-from casewright.finetune.instructions.readers.records import (
-    Refuse,
-    list_of,
-    one_file,
-    read_json_list,
+from pydantic import BeforeValidator, Field
+
+from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
+from casewright.finetune.instructions.readers.calls import (
+    FORM,
+    NO_JSON,
+    Call,
+    instruction_of,
+    planned,
 )
-from casewright.finetune.instructions.readers.refusal import Unfit
+from casewright.finetune.instructions.readers.functions import toolbox_of
+from casewright.finetune.instructions.readers.records import Refuse, Unfit, files_of
+from casewright.finetune.records import Record, read_records
 from casewright.planner.request import Turn
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 FILE = "glaive_toolcall_en_demo.json"
-LICENCE = "Apache-2.0"
 _PERSON, _MODEL, _CALL = "human", "gpt", "function_call"
+
+
+def _listed(tools: Any) -> Any:
+    return json.loads(tools) if isinstance(tools, str) and tools.strip() else tools or []
+
+
+class _Said(Record):
+    by: str = Field(alias="from")
+    value: str
+
+
+class _Dialogue(Record):
+    conversations: list[_Said]
+    tools: Annotated[Sequence[Any], BeforeValidator(_listed)] = ()
 
 
 def read_glaive(path: Path, refuse: Refuse) -> Iterator[Instruction]:
@@ -35,84 +51,57 @@ def read_glaive(path: Path, refuse: Refuse) -> Iterator[Instruction]:
     Raises:
         InputError: The file cannot be read, or has another form.
     """
-    file = one_file(path, FILE)
-    for number, record in read_json_list(file):
-        place = f"{file}, record {number}"
-        turns = [_turn(turn, place) for turn in list_of(record, "conversations", place)]
+    (file,) = files_of(path, FILE)
+    for number, record in read_records(file, _Dialogue):
         source = f"glaive:{file.name}:{number}"
         try:
-            toolbox = toolbox_of(_functions(record.get("tools"), place))
+            toolbox = toolbox_of(record.tools)
         except Unfit as unfit:
             refuse(f"toolbox: {unfit}")
             continue
-        if answered := _first_answer(turns, toolbox):
-            yield Instruction(f"glaive:{number}.0", source, LICENCE, *answered)
-        for index, (history, question, call) in enumerate(_called(turns), 1):
+        if answered := _first_answer(record.conversations, toolbox):
+            yield Instruction(f"glaive:{number}.0", source, *answered)
+        for index, (history, question, call) in enumerate(_called(record.conversations), 1):
             id_ = f"glaive:{number}.{index}"
-            try:
-                made = planned(id_, question, toolbox, [_call(call)], "glaive", history)
-                yield planned_instruction(id_, source, LICENCE, made)
-            except Unfit as unfit:
-                refuse(str(unfit))
-            except PlanError:
-                refuse("a plan that breaks a static check")
+            made = partial(_planned, id_, question, toolbox, call, history)
+            yield from instruction_of(id_, source, made, refuse)
 
 
-def _turn(turn: Any, place: str) -> tuple[str, str]:
-    if isinstance(turn, Mapping):
-        who, said = turn.get("from"), turn.get("value")
-        if isinstance(who, str) and isinstance(said, str):
-            return who, said.strip()
-    raise InputError(f"{place}: a conversation's turn is no {{from, value}} of texts.")
-
-
-def _functions(text: Any, place: str) -> list[Any]:
-    try:
-        read = json.loads(text) if isinstance(text, str) and text.strip() else text or []
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: tools is no JSON list: {error}.") from error
-    if not isinstance(read, list):
-        raise InputError(f"{place}: tools is no JSON list.")
-    return read
-
-
-def _first_answer(turns: Sequence[tuple[str, str]], toolbox: Toolbox) -> tuple[str, str] | None:
-    if len(turns) < 2 or [who for who, _ in turns[:2]] != [_PERSON, _MODEL]:
+def _first_answer(turns: Sequence[_Said], toolbox: Toolbox) -> tuple[str, str] | None:
+    if [turn.by for turn in turns[:2]] != [_PERSON, _MODEL] or not all(t.value for t in turns[:2]):
         return None
-    asked, answer = turns[0][1], turns[1][1]
+    asked, answer = turns[0].value, turns[1].value
     shown = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
     if shown:
         listed = "\n".join(f"- {tool.signature()}\n  {tool.description}" for tool in shown)
         asked = f"You are an assistant with these tools:\n{listed}\n\n{asked}"
-    return (asked, answer) if turns[0][1] and answer else None
+    return asked, answer
 
 
-def _called(turns: Sequence[tuple[str, str]]) -> Iterator[tuple[list[Turn], str, str]]:
+def _called(turns: Sequence[_Said]) -> Iterator[tuple[list[Turn], str, str]]:
     """Yield the turns before each question that is answered by a call, the question, the call."""
     history: list[Turn] = []
     question = ""
-    for who, said in turns:
-        if who == _PERSON:
-            question = said
-        elif who == _CALL and question:
-            yield list(history), question, said
-        elif who == _MODEL and question:
-            history.append({"question": question, "answer": said})
+    for turn in turns:
+        if turn.by == _PERSON:
+            question = turn.value
+        elif turn.by == _CALL and question:
+            yield list(history), question, turn.value
+        elif turn.by == _MODEL and question:
+            history.append({"question": question, "answer": turn.value})
             question = ""
 
 
-def _call(text: str) -> Call:
+def _planned(
+    id_: str, question: str, toolbox: Toolbox, text: str, history: Sequence[Turn]
+) -> PlannedQuery:
     try:
         read = json.loads(text)
+        name = read.get("name") if isinstance(read, dict) else None
+        given = read.get("arguments") if isinstance(read, dict) else None
+        given = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
-        raise Unfit("a golden call's arguments are no JSON") from None
-    name = read.get("name") if isinstance(read, dict) else None
-    given = read.get("arguments") if isinstance(read, dict) else None
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
-            raise Unfit("a golden call's arguments are no JSON") from None
+        raise Unfit(NO_JSON) from None
     if not isinstance(name, str) or not isinstance(given, dict):
-        raise Unfit("a golden call has another form")
-    return Call(name, given)
+        raise Unfit(FORM)
+    return planned(id_, question, toolbox, [Call(name, given)], "glaive", history)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from casewright.errors import InputError
 from casewright.finetune.instructions.instruction import Instruction
@@ -15,113 +15,65 @@ from casewright.finetune.instructions.readers import (
     hugging_face,
     metatool,
     sealtools,
-    self_instruct,
-    t0,
+    texts,
     toolalpaca,
-    toolformer,
 )
 from casewright.finetune.instructions.readers.records import Refuse
 
+Read = Callable[[Path, Refuse], Iterator[Instruction]]
 #: The reader that takes a name, a split and columns.
 HUGGING_FACE = "hugging_face"
+_READ: Mapping[str, Read] = {
+    "self_instruct": texts.read_seed_tasks,
+    "user_oriented": texts.read_user_oriented,
+    "t0": texts.read_t0,
+    "toolformer": texts.read_toolformer,
+    "glaive": glaive.read_glaive,
+    "toolalpaca": toolalpaca.read_toolalpaca,
+    "bfcl": bfcl.read_bfcl,
+    "sealtools": sealtools.read_sealtools,
+    "metatool": metatool.read_metatool,
+    HUGGING_FACE: hugging_face.read_hugging_face,
+}
+_FILE = Path(__file__).parent / "readers.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader.
+    """A reader, as ``readers.toml`` tells of it.
 
     Attributes:
         read: Yields the instructions of a path, and tells why a record makes none.
         files: What the path is: the file's name, or the folder.
         origin: Where it comes from.
-        licence: On which terms.
-        contaminates: Benchmarks whose test items it reads: no score on them may be reported of a
-            model that was trained with it.
+        terms: Its licence.
+        contaminates: The benchmark whose test items it reads.
         plans: Whether it reads queries with plans, each with tools of its own.
     """
 
-    read: Callable[[Path, Refuse], Iterator[Instruction]]
+    read: Read
     files: str
     origin: str
-    licence: str
-    contaminates: tuple[str, ...] = ()
+    terms: str
+    contaminates: Sequence[str] = ()
     plans: bool = False
 
+    @property
+    def licence(self) -> str:
+        """On which terms it may be used."""
+        if not (self.plans and self.contaminates):
+            return self.terms
+        name = self.contaminates[0]
+        return (
+            f"{self.terms}; test items of {name}: no score on it may be reported after training "
+            "on them"
+        )
 
-READERS: Mapping[str, Reader] = MappingProxyType(
-    {
-        "self_instruct": Reader(
-            self_instruct.read_seed_tasks,
-            self_instruct.SEED_TASKS,
-            "github.com/yizhongw/self-instruct, data/seed_tasks.jsonl",
-            self_instruct.LICENCE,
-        ),
-        "user_oriented": Reader(
-            self_instruct.read_user_oriented,
-            self_instruct.USER_ORIENTED,
-            "github.com/yizhongw/self-instruct, human_eval/user_oriented_instructions.jsonl",
-            self_instruct.LICENCE,
-            ("Self-Instruct user-oriented instructions",),
-        ),
-        "t0": Reader(
-            t0.read_t0,
-            t0.FILE,
-            "github.com/yizhongw/self-instruct, a sample of data/finetuning/t0",
-            t0.LICENCE,
-        ),
-        "toolformer": Reader(
-            toolformer.read_toolformer,
-            toolformer.FILE,
-            "github.com/teknium1/GPTeacher, Toolformer",
-            toolformer.LICENCE,
-        ),
-        "glaive": Reader(
-            glaive.read_glaive,
-            glaive.FILE,
-            "github.com/hiyouga/LLaMA-Factory, data/glaive_toolcall_en_demo.json",
-            glaive.LICENCE,
-            plans=True,
-        ),
-        "toolalpaca": Reader(
-            toolalpaca.read_toolalpaca,
-            f"a folder with {' or '.join(toolalpaca.FILES)}",
-            "github.com/tangqiaoyu/ToolAlpaca, data",
-            toolalpaca.LICENCE,
-            ("ToolAlpaca",),
-            plans=True,
-        ),
-        "bfcl": Reader(
-            bfcl.read_bfcl,
-            f"a folder with {bfcl.PREFIX}*.json and {bfcl.GOLD}",
-            "github.com/ShishirPatil/gorilla, berkeley-function-call-leaderboard/bfcl_eval/data",
-            bfcl.LICENCE,
-            ("BFCL",),
-            plans=True,
-        ),
-        "sealtools": Reader(
-            sealtools.read_sealtools,
-            f"a folder with {sealtools.TOOLS} and {' or '.join(sealtools.FILES)}",
-            "github.com/fairyshine/Seal-Tools",
-            sealtools.LICENCE,
-            ("Seal-Tools",),
-            plans=True,
-        ),
-        "metatool": Reader(
-            metatool.read_metatool,
-            f"a folder with {metatool.FILE} and {' and '.join(metatool.DESCRIPTIONS)}",
-            "github.com/HowieHwong/MetaTool, dataset",
-            metatool.LICENCE,
-            ("MetaTool",),
-            plans=True,
-        ),
-        HUGGING_FACE: Reader(
-            hugging_face.read_hugging_face,
-            "a data set's name, or a local folder or file",
-            "huggingface.co/datasets, for example tatsu-lab/alpaca",
-            "as the data set's page says",
-        ),
-    }
-)
+
+READERS: Mapping[str, Reader] = {
+    name: Reader(_READ[name], **told)
+    for name, told in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+}
 
 
 def reader(name: str) -> Reader:
@@ -136,17 +88,17 @@ def reader(name: str) -> Reader:
     return READERS[name]
 
 
-def contaminated(sources: Iterable[str]) -> list[str]:
-    """Return the benchmarks that no score may be reported on after training on these sources.
-
-    Args:
-        sources: Where examples come from, each beginning with its reader's name and a colon.
-    """
+def readers_of(sources: Iterable[str]) -> dict[str, Reader]:
+    """Return the readers that sources begin with the names of, each name before a colon."""
     used = {source.partition(":")[0] for source in sources}
-    return sorted({one for name in used & set(READERS) for one in READERS[name].contaminates})
+    return {name: READERS[name] for name in sorted(used & set(READERS))}
+
+
+def contaminated(sources: Iterable[str]) -> list[str]:
+    """Return the benchmarks that no score may be reported on after training on these sources."""
+    return sorted({one for own in readers_of(sources).values() for one in own.contaminates})
 
 
 def licences(sources: Iterable[str]) -> dict[str, str]:
     """Return reader to licence for the readers that these sources name."""
-    used = {source.partition(":")[0] for source in sources}
-    return {name: READERS[name].licence for name in sorted(used & set(READERS))}
+    return {name: own.licence for name, own in readers_of(sources).items()}

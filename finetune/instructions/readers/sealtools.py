@@ -3,83 +3,89 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import InputError, PlanError
-from casewright.finetune.instructions.instruction import Instruction, planned_instruction
-from casewright.finetune.instructions.readers.calls import Call, planned
-from casewright.finetune.instructions.readers.functions import toolbox_of
-from casewright.finetune.instructions.readers.records import (
-    Refuse,
-    list_of,
-    read_json_lines,
-    text_of,
+from casewright.errors import InputError
+from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
+from casewright.finetune.instructions.readers.calls import (
+    FORM,
+    NO_TOOL,
+    Call,
+    instruction_of,
+    planned,
 )
-from casewright.finetune.instructions.readers.refusal import Unfit
+from casewright.finetune.instructions.readers.functions import toolbox_of
+from casewright.finetune.instructions.readers.records import Refuse, Unfit, files_of
+from casewright.finetune.records import Record, read_records
 from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-LICENCE = (
-    "Apache-2.0; test items of Seal-Tools: no score on it may be reported after training on them"
-)
 #: A value that is the k-th response of the calls so far, counted over all of them.
 _RESPONSE = re.compile(r"API_call_\d+")
 _RUN = re.compile(r"[^\W_]+")
 
 
+class _Tool(Record):
+    api_name: str
+    api_description: str = ""
+    parameters: dict[str, Any] | None = None
+    required: list[str] | None = None
+    responses: dict[str, Any] | None = None
+
+
+class _Item(Record):
+    id: str
+    query: str
+    calling: list[Any]
+    retrieved_apis: list[str]
+
+
 def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Instruction]:
     """Yield the items whose calls are a valid plan; its toolbox is what was retrieved for it.
+
+    Args:
+        path: The folder, or one of its files of items; the tools are in the folder in any case.
+        refuse: Told why a record makes none.
 
     Raises:
         InputError: A file is missing, cannot be read, or has another form.
     """
-    if not (there := [path / name for name in FILES if (path / name).is_file()]):
-        raise InputError(f"{path} has none of {list(FILES)}. Give the folder that holds them.")
-    if not (path / TOOLS).is_file():
-        raise InputError(f"{path / TOOLS} does not exist. The tools of {there[0].name} are in it.")
-    declared = {
-        text_of(tool, "api_name", f"{path / TOOLS}, line {number}"): tool
-        for number, tool in read_json_lines(path / TOOLS)
-    }
+    there = files_of(path, *FILES)
+    tools = there[0].parent / TOOLS
+    if not tools.is_file():
+        raise InputError(f"{tools} does not exist. The tools of {there[0].name} are in it.")
+    declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
     for file in there:
-        for number, record in read_json_lines(file):
-            place = f"{file}, line {number}"
-            id_ = f"sealtools:{text_of(record, 'id', place)}"
-            question, calls = text_of(record, "query", place), list_of(record, "calling", place)
-            shown = list_of(record, "retrieved_apis", place)
-            try:
-                made = list(_calls(calls, declared))
-                if any(
-                    _made_up(value, question) for one in made for value in one.arguments.values()
-                ):
-                    # Some items have values that the question was never given.
-                    raise Unfit("a text that has nothing of the question")
-                names = dict.fromkeys([*map(str, shown), *(call.tool for call in made)])
-                toolbox = toolbox_of(
-                    _function(declared[name]) for name in sorted(names) if name in declared
-                )
-                query = planned(id_, question, toolbox, made, "sealtools")
-                source = f"sealtools:{file.name}:{number}"
-                yield planned_instruction(id_, source, LICENCE, query)
-            except Unfit as unfit:
-                refuse(str(unfit))
-            except PlanError:
-                refuse("a plan that breaks a static check")
+        for number, item in read_records(file, _Item):
+            source = f"sealtools:{file.name}:{number}"
+            made = partial(_planned, item, declared)
+            yield from instruction_of(f"sealtools:{item.id}", source, made, refuse)
 
 
-def _calls(calling: list[Any], declared: Mapping[str, Any]) -> Iterator[Call]:
+def _planned(item: _Item, declared: Mapping[str, _Tool]) -> PlannedQuery:
+    calls = list(_calls(item.calling, declared))
+    if any(_made_up(value, item.query) for call in calls for value in call.arguments.values()):
+        # Some items have values that the question was never given.
+        raise Unfit("a text that has nothing of the question")
+    names = sorted({*item.retrieved_apis, *(call.tool for call in calls)})
+    toolbox = toolbox_of(_function(declared[name]) for name in names if name in declared)
+    return planned(f"sealtools:{item.id}", item.query, toolbox, calls, "sealtools")
+
+
+def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[Call]:
     responses: dict[str, StepRef] = {}
     for step, call in enumerate(calling, 1):
         if not isinstance(call, Mapping) or not isinstance(call.get("parameters"), Mapping):
-            raise Unfit("a golden call has another form")
+            raise Unfit(FORM)
         if call.get("api") not in declared:
-            raise Unfit("a call of a tool that is not declared")
+            raise Unfit(NO_TOOL)
         given = call["parameters"].items()
         yield Call(call["api"], {str(key): _resolved(value, responses) for key, value in given})
-        fields = declared[call["api"]].get("responses") or {}
+        fields = declared[call["api"]].responses or {}
         marks = call.get("responses") or ()
         responses |= {mark: StepRef(step, name) for mark, name in zip(marks, fields, strict=False)}
 
@@ -93,20 +99,17 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 
 def _made_up(value: Any, question: str) -> bool:
-    if not isinstance(value, str):
-        return False
     asked = question.casefold()
-    return not any(run in asked for run in _RUN.findall(value.casefold()))
+    return isinstance(value, str) and not any(
+        run in asked for run in _RUN.findall(value.casefold())
+    )
 
 
-def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _function(tool: _Tool) -> dict[str, Any]:
     """Return a tool as JSON Schema declares functions."""
     return {
-        "name": tool["api_name"],
-        "description": tool.get("api_description", ""),
-        "parameters": {
-            "properties": tool.get("parameters") or {},
-            "required": tool.get("required") or [],
-        },
-        "response": {"properties": tool.get("responses") or {}},
+        "name": tool.api_name,
+        "description": tool.api_description,
+        "parameters": {"properties": tool.parameters or {}, "required": tool.required or []},
+        "response": {"properties": tool.responses or {}},
     }

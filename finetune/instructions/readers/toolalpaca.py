@@ -5,32 +5,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import InputError, PlanError
-from casewright.finetune.instructions.instruction import Instruction, planned_instruction
-from casewright.finetune.instructions.readers.api_text import api_toolbox
-from casewright.finetune.instructions.readers.calls import Call, grounded, planned
-from casewright.finetune.instructions.readers.records import (
-    Refuse,
-    list_of,
-    read_json_list,
-    unquoted,
+from casewright.errors import InputError
+from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
+from casewright.finetune.instructions.readers.calls import (
+    FORM,
+    NO_JSON,
+    NO_TOOL,
+    Call,
+    grounded,
+    instruction_of,
+    planned,
 )
-from casewright.finetune.instructions.readers.refusal import Unfit
+from casewright.finetune.instructions.readers.functions import make_toolbox, parameter, tool
+from casewright.finetune.instructions.readers.records import Refuse, Unfit, files_of, unquoted
+from casewright.finetune.records import Record, read_records
 from casewright.planner import StepRef
-from casewright.tools import Toolbox, alias
+from casewright.tools import Parameter, Toolbox, alias
 
 FILES = ("eval_simulated.json", "eval_real.json")
-LICENCE = (
-    "Apache-2.0; test items of ToolAlpaca: no score on it may be reported after training on them"
-)
 #: ``${userId from searchUser}``: a value that an earlier call returns.
 _REFERENCE = re.compile(r'"?\$\{(\w+) from (\w+)\}"?')
 _MARK = "\0ref\0"
 #: A value that the set leaves open: ``${start date}``, or ``"{start date}"``.
 _OPEN = re.compile(r"\$\{[^{}]*\}?|\"\{[^{}\"]*\}\"")
+
+
+class _Api(Record):
+    Instructions: list[Any]
+    Golden_Answers: list[Any]
+    Authentication: dict[str, Any] | list[Any] | None = None
+    Function_Description: Any = None
 
 
 def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Instruction]:
@@ -42,50 +50,36 @@ def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Instruction]:
     Raises:
         InputError: A file cannot be read, or has another form.
     """
-    files = [path] if path.is_file() else [path / name for name in FILES]
-    if not any(file.is_file() for file in files):
-        raise InputError(f"{path} has none of {list(FILES)}. Give the folder, or one of them.")
-    for file in files:
-        if file.is_file():
-            yield from _read_file(file, refuse)
-
-
-def _read_file(file: Path, refuse: Refuse) -> Iterator[Instruction]:
-    for number, record in read_json_list(file):
-        place = f"{file}, record {number}"
-        questions = list_of(record, "Instructions", place)
-        golden = list_of(record, "Golden_Answers", place)
-        if len(questions) != len(golden):
-            raise InputError(
-                f"{place} has {len(questions)} Instructions and {len(golden)} Golden_Answers. "
-                "There must be one answer for each."
-            )
-        secrets = frozenset(record.get("Authentication") or ())
-        try:
-            toolbox = api_toolbox(record.get("Function_Description"), secrets)
-        except Unfit as unfit:
-            for _ in questions:
-                refuse(f"toolbox: {unfit}")
-            continue
-        for index, (question, calls) in enumerate(zip(questions, golden, strict=True), 1):
-            id_ = f"toolalpaca:{file.stem}.{number}.{index}"
-            source = f"toolalpaca:{file.name}:{number}.{index}"
-            try:
-                asked = _question(question)
-                made = planned(
-                    id_, asked, toolbox, list(_calls(calls, asked, toolbox, secrets)), "toolalpaca"
+    for file in files_of(path, *FILES):
+        for number, record in read_records(file, _Api):
+            questions, golden = record.Instructions, record.Golden_Answers
+            if len(questions) != len(golden):
+                raise InputError(
+                    f"{file}, record {number} has {len(questions)} Instructions and {len(golden)} "
+                    "Golden_Answers. There must be one answer for each."
                 )
-                yield planned_instruction(id_, source, LICENCE, made)
+            secrets = frozenset(record.Authentication or ())
+            try:
+                toolbox = api_toolbox(record.Function_Description, secrets)
             except Unfit as unfit:
-                refuse(str(unfit))
-            except PlanError:
-                refuse("a plan that breaks a static check")
+                for _ in questions:
+                    refuse(f"toolbox: {unfit}")
+                continue
+            for index, (question, calls) in enumerate(zip(questions, golden, strict=True), 1):
+                place = f"{number}.{index}"
+                id_ = f"toolalpaca:{file.stem}.{place}"
+                made = partial(_planned, id_, question, calls, toolbox, secrets)
+                yield from instruction_of(id_, f"toolalpaca:{file.name}:{place}", made, refuse)
 
 
-def _question(text: Any) -> str:
-    if not isinstance(text, str) or not text.strip():
+def _planned(
+    id_: str, question: Any, golden: Any, toolbox: Toolbox, secrets: frozenset[str]
+) -> PlannedQuery:
+    if not isinstance(question, str) or not question.strip():
         raise Unfit("the question is empty, too long, or holds control characters")
-    return unquoted(text)
+    asked = unquoted(question)
+    calls = list(_calls(golden, asked, toolbox, secrets))
+    return planned(id_, asked, toolbox, calls, "toolalpaca")
 
 
 def _calls(golden: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]) -> Iterator[Call]:
@@ -94,33 +88,32 @@ def _calls(golden: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]
     made: list[str] = []
     for call in golden:
         if not isinstance(call, Mapping) or not isinstance(call.get("Action"), str):
-            raise Unfit("a golden call has another form")
+            raise Unfit(FORM)
         name = call["Action"]
         if name == "getDetails":
             raise Unfit("the user is asked for details")
         if alias(name) not in toolbox:
-            raise Unfit("a call of a tool that is not declared")
+            raise Unfit(NO_TOOL)
         given = _arguments(call.get("Action_Input"), made)
-        for value in given.values():
-            # The set has calls that were copied from another question.
-            if not grounded(value, question):
-                raise Unfit("a text that has no word of the question")
+        # The set has calls that were copied from another question.
+        if not all(grounded(value, question) for value in given.values()):
+            raise Unfit("a text that has no word of the question")
         yield Call(name, {key: value for key, value in given.items() if key not in secrets})
         made.append(name)
 
 
 def _arguments(text: Any, made: list[str]) -> Mapping[str, Any]:
     if not isinstance(text, str):
-        raise Unfit("a golden call has another form")
+        raise Unfit(FORM)
     marked = _REFERENCE.sub(lambda found: json.dumps(f"{_MARK}{found[1]} {found[2]}"), text)
     if _OPEN.search(marked):
         raise Unfit("a value that the data set leaves open")
     try:
         given = json.loads(marked or "{}")
     except (ValueError, RecursionError):
-        raise Unfit("a golden call's arguments are no JSON") from None
+        raise Unfit(NO_JSON) from None
     if not isinstance(given, dict):
-        raise Unfit("a golden call has another form")
+        raise Unfit(FORM)
     return {key: _resolved(value, made) for key, value in given.items()}
 
 
@@ -131,3 +124,79 @@ def _resolved(value: Any, made: list[str]) -> Any:
     if made.count(tool) != 1:
         raise Unfit("a reference to a call that was not made once before")
     return StepRef(made.index(tool) + 1, field)
+
+
+_OTHER_FORM = "a function's description has another form"
+_PARAMETERS = re.compile(r"^Parameters: (.*)$", re.MULTILINE)
+_STRUCTURE = re.compile(r"^ - Structure: (.*)$", re.MULTILINE)
+_NAMED = re.compile(r"^(#\w+): (.*)$", re.MULTILINE)
+_DECLARED = re.compile(
+    r"(?P<required>Required\. )?(?P<type>\w+)(?:\[(?P<items>\w+)?.*\])?\. ?"
+    r"(?:One of: \[(?P<choices>[^\]]*)\]\. ?)?(?P<said>.*)",
+    re.DOTALL,
+)
+
+
+def api_toolbox(described: Any, secrets: frozenset[str]) -> Toolbox:
+    """Return the toolbox of an API.
+
+    Args:
+        secrets: Names of parameters that are credentials: no plan writes them.
+
+    Raises:
+        Unfit: A description has another form, or a name that no plan can write.
+    """
+    if not isinstance(described, Mapping):
+        raise Unfit(_OTHER_FORM)
+    named = dict(_NAMED.findall(str(described.get("components") or "")))
+    tools = []
+    for name, text in described.items():
+        if name != "components":
+            if (found := _PARAMETERS.search(str(text))) is None:
+                raise Unfit(_OTHER_FORM)
+            said = str(text)[: found.start()]
+            results = list(_fields(str(text), named))
+            tools.append(tool(name, said, _parameters(found[1], secrets), results))
+    return make_toolbox(tools)
+
+
+def _parameters(text: str, secrets: frozenset[str]) -> list[Parameter]:
+    try:
+        declared = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unfit(_OTHER_FORM) from None
+    return [_parameter(name, str(said)) for name, said in declared.items() if name not in secrets]
+
+
+def _parameter(name: str, text: str) -> Parameter:
+    if (found := _DECLARED.match(text)) is None:
+        return parameter(name, text, "any", required=text.startswith("Required."))
+    return parameter(
+        name,
+        found["said"],
+        found["type"].lower(),
+        required=found["required"] is not None,
+        items=found["items"] or "",
+        choices=[one.strip() for one in (found["choices"] or "").split(",") if one.strip()],
+    )
+
+
+def _fields(text: str, named: Mapping[str, str]) -> Iterator[str]:
+    """Yield the fields that a result has; of a list, those of its items."""
+    found = _STRUCTURE.search(text)
+    structure = (found[1] if found else "").removeprefix("Array[")
+    if reference := re.match(r"#\w+", structure):
+        structure = named.get(reference[0], "")
+    if not structure.startswith("Object{"):
+        return
+    depth, name = 0, ""
+    for char in structure.removeprefix("Object{"):
+        depth += (char in "{[") - (char in "}]")
+        if depth < 0 or (depth == 0 and char == ","):
+            if (field := name.partition(":")[0].strip()).isidentifier():
+                yield field
+            name = ""
+            if depth < 0:
+                return
+        else:
+            name += char

@@ -1,0 +1,216 @@
+"""Paragraphs as cases: multi-hop questions, and claims with the abstracts that they cite.
+
+HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022): all
+paragraphs that a question needs are relevant. SciFact (Wadden et al. 2020): most claims cite one
+abstract. What is found relevant then leads to nothing else, so that this set shows what a loop
+costs where it has little to find.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from casewright.errors import InputError
+from casewright.finetune.judge_data import LabelledQuestion
+from casewright.finetune.judge_sets.sets import SCIFACT, FeedbackSet, is_training
+from casewright.stores import Case
+from casewright.stores.case import case_id
+
+T = TypeVar("T")
+
+#: The files of the three multi-hop sets, by the sets' names.
+FILES = {
+    "hotpotqa": "hotpotqa-dev.jsonl",
+    "2wikimultihop": "2wikimultihop-dev.jsonl",
+    "musique": "musique-dev.jsonl",
+}
+#: The file of SciFact's abstracts, and those of the claims beside it.
+CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
+#: Claims of either half at most, and abstracts: all 5,183 of them take long to encode.
+CLAIMS_PER_HALF = 75
+ABSTRACTS = 1500
+
+
+class Paragraph(NamedTuple):
+    """A titled paragraph of an article; two are the same where title and text are."""
+
+    title: str
+    text: str
+
+    @classmethod
+    def of(cls, title: str, text: str) -> Paragraph:
+        """Make one, with spaces as they are in running text."""
+        return cls(*(re.sub(r"\s+", " ", part).strip() for part in (title, text)))
+
+
+class Item(NamedTuple):
+    """A question as its file has it, its paragraphs, and those of them that support its answer."""
+
+    record: Mapping[str, Any]
+    paragraphs: set[Paragraph]
+    supporting: set[Paragraph]
+
+
+def read_lines(file: Path, made: Callable[[Any], T], form: str) -> Iterator[T]:
+    """Yield what is made of each JSON line of a file; ``InputError`` names a line of another form.
+
+    Args:
+        file: The file.
+        made: Makes it of what the line holds; raises whatever a wrong form makes it raise.
+        form: What the lines are, for the error.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}. It holds {form}.") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield made(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"{file}, line {number}: this is none of {form} ({type(error).__name__}: {error})."
+            ) from error
+
+
+def read_items(file: Path) -> list[Item]:
+    """Return the items of a multi-hop file; raises ``InputError``."""
+    return list(read_lines(file, _item, "HotpotQA's, 2WikiMultihopQA's or MuSiQue's items"))
+
+
+def _item(record: Mapping[str, Any]) -> Item:
+    if not (isinstance(record["question"], str) and isinstance(record["answer"], str)):
+        raise TypeError("question and answer are texts")
+    if "paragraphs" in record:
+        marked = [
+            (Paragraph.of(part["title"], part["paragraph_text"]), bool(part["is_supporting"]))
+            for part in record["paragraphs"]
+        ]
+    else:
+        titles = {title for title, _ in record["supporting_facts"]}
+        marked = [
+            (Paragraph.of(title, " ".join(sentences)), title in titles)
+            for title, sentences in record["context"]
+        ]
+    return Item(record, {part for part, _ in marked}, {part for part, gold in marked if gold})
+
+
+def multihop_set(file: Path, name: str) -> FeedbackSet:
+    """Read a set: a case of every distinct paragraph of the file, and every question.
+
+    Cases are ordered by title and text, so that nothing of a question or of its labels is in them.
+
+    Args:
+        file: One JSON object a line, in the form of HotpotQA or of MuSiQue.
+        name: What to call the set.
+
+    Raises:
+        InputError: A line has another form, a question has no id or that of another one, or fewer
+            than two supporting paragraphs; or the file holds no question.
+    """
+    items = read_items(file)
+    cases = {
+        paragraph: _case(*paragraph, name)
+        for paragraph in sorted({paragraph for item in items for paragraph in item.paragraphs})
+    }
+    questions: dict[str, LabelledQuestion] = {}
+    for record, _, supporting in items:
+        key = record.get("_id", record.get("id"))
+        if not isinstance(key, str) or not key:
+            raise InputError(
+                f"{file}: the question {record['question']!r:.80} has no id. Give it one as '_id' "
+                "or 'id': it says which half a question belongs to."
+            )
+        if key in questions:
+            raise InputError(f"{file}: two questions have the id {key!r}. Give each its own.")
+        if len(supporting) < 2:
+            raise InputError(
+                f"{file}, question {key!r}: it has {len(supporting)} supporting paragraphs. A "
+                "question of several hops has two at least."
+            )
+        relevant = frozenset(cases[paragraph].id for paragraph in supporting)
+        questions[key] = LabelledQuestion(key, record["question"].strip(), relevant)
+    if not questions:
+        raise InputError(f"{file} holds no question. Give one JSON object a line.")
+    return FeedbackSet(name, "paragraphs", list(cases.values()), list(questions.values()))
+
+
+def _case(title: str, text: str, name: str) -> Case:
+    case = Case({"title": title, "text": text}, text, metadata={"title": title})
+    return replace(case, id=case_id(case, f"bench_feedback_{name}"))
+
+
+def holds_scifact(folder: Path) -> bool:
+    """Say whether a folder has the files of SciFact."""
+    return (folder / CORPUS).is_file() and any(folder.glob(CLAIMS))
+
+
+def scifact_set(folder: Path) -> FeedbackSet:
+    """Read SciFact: claims that cite something, and part of the abstracts.
+
+    Claims are taken in the order of their ids' SHA-256, and so are the abstracts: those that these
+    claims cite, and others. Fewer abstracts than the full corpus has make the set easier.
+
+    Args:
+        folder: With ``corpus.jsonl`` and the files of claims.
+
+    Raises:
+        InputError: A line has another form, a claim has the id of another one or cites an abstract
+            that is not there; or no claim cites any.
+    """
+    corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
+    claims = _claims(folder)
+    needed = frozenset[str]().union(*(claim.relevant for claim in claims))
+    if missing := sorted(needed - corpus.keys()):
+        raise InputError(
+            f"{folder}: claims cite {len(missing)} abstracts that {CORPUS} does not have, such as "
+            f"{missing[0]}. Give the corpus that belongs to the claims."
+        )
+    others = sorted(corpus.keys() - needed, key=_order)[: max(ABSTRACTS - len(needed), 0)]
+    # Ordered together, so that nothing of the labels is in the order.
+    kept = {corpus[id_].id: corpus[id_] for id_ in sorted([*needed, *others], key=_order)}
+    questions = [
+        replace(claim, relevant=frozenset(corpus[id_].id for id_ in claim.relevant))
+        for claim in claims
+    ]
+    settings = {"abstracts_in_file": len(corpus), "abstracts_cited": len(needed)}
+    return FeedbackSet(SCIFACT, "paragraphs", list(kept.values()), questions, settings)
+
+
+def _claims(folder: Path) -> list[LabelledQuestion]:
+    """Return the claims that are asked, of both halves, with the ids in the abstracts' file."""
+    claims: dict[str, LabelledQuestion] = {}
+    for file in sorted(folder.glob(CLAIMS)):
+        for claim in read_lines(file, _claim, "SciFact's claims"):
+            if claim.id in claims:
+                raise InputError(f"{file}: two claims have the id {claim.id!r}. Give each its own.")
+            claims[claim.id] = claim
+    citing = [claims[id_] for id_ in sorted(claims, key=_order) if claims[id_].relevant]
+    if not citing:
+        raise InputError(f"{folder}: no claim cites an abstract, so that there is none to find.")
+    return [
+        claim
+        for half in (False, True)
+        for claim in [one for one in citing if is_training(one.id) is half][:CLAIMS_PER_HALF]
+    ]
+
+
+def _order(id_: str) -> str:
+    return hashlib.sha256(id_.encode()).hexdigest()
+
+
+def _claim(item: Mapping[str, Any]) -> LabelledQuestion:
+    cited = frozenset(str(id_) for id_ in item["cited_doc_ids"])
+    return LabelledQuestion(f"{SCIFACT}/{item['id']}", item["claim"].strip(), cited)
+
+
+def _abstract(item: Mapping[str, Any]) -> tuple[str, Case]:
+    title, text = item["title"].strip(), " ".join(item["abstract"]).strip()
+    return str(item["doc_id"]), _case(title, text, SCIFACT)

@@ -1,0 +1,1 @@
+"""Training the plan parser on toolboxes of many fields."""

@@ -1,0 +1,82 @@
+"""How well a plan parser plans for toolboxes that it was not trained on, and how sure it may be."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from casewright.finetune.baselines.regression import ClassifierSettings, fit_regression
+from casewright.finetune.corpus import CorpusToolbox
+from casewright.finetune.evaluation.isomorphism import same_graph
+from casewright.finetune.evaluation.verdict import judge
+from casewright.planner import MAX_STEPS, AnnotatedQuery
+from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser.weights import ParserCard
+from casewright.planner.parser.writing import written
+
+if TYPE_CHECKING:
+    from casewright.planner.parser.runtime_network import ParserRuntime
+
+#: Log-probabilities below this tell no more: the plan is wrong.
+LEAST = -20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A plan's log-probability, and what of it is right."""
+
+    score: float
+    tools: bool
+    whole: bool
+
+
+def scored(
+    runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], cases: int, seed: int = 0
+) -> Iterator[Scored]:
+    """Yield how each message of some toolboxes was planned for.
+
+    Args:
+        runtime: The plan parser.
+        boxes: The toolboxes.
+        cases: Annotated messages of each that are known, drawn at random and not asked.
+        seed: Of the draw.
+    """
+    for box in boxes:
+        order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
+        prepared = runtime.prepare(box.toolbox, [_case(query) for query in order[:cases]])
+        for query in order[cases:]:
+            message, found = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
+            if not found:
+                yield Scored(LEAST, False, False)
+                continue
+            plan = written(found[0].steps, prepared.schema, message)
+            whole = same_graph(query, plan, arguments=True)
+            yield Scored(found[0].score, judge(query, plan).tools, whole)
+
+
+def fitted(found: Sequence[Scored]) -> ParserCard:
+    """Return a card with the logistic curve from log-probability to being right.
+
+    Args:
+        found: Some plans that are right, and some that are not.
+
+    Raises:
+        DependencyError: scikit-learn is not installed.
+    """
+    scores = np.array([[max(one.score, LEAST)] for one in found])
+    slope, shift = fit_regression(scores, [one.whole for one in found], ClassifierSettings())
+    return ParserCard(float(slope), float(shift))
+
+
+def asking(found: Sequence[Scored], card: ParserCard, share: float) -> float:
+    """Return the confidence below which a share of the messages falls."""
+    return float(np.quantile([card.confidence(one.score) for one in found], share))
+
+
+def _case(query: AnnotatedQuery) -> PlanCase:
+    known = {name: value for name, value in query.record.context.items() if value is not None}
+    return PlanCase(query.query, query.plan, known)

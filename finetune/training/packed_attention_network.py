@@ -1,0 +1,154 @@
+"""Attention over one prompt head and many tails in one row, each tail blind to the others.
+
+A row holds the head's tokens first, then the tails, without padding. A tail attends to the head and
+to itself. Both parts are attended to apart, and are joined by their log-sum-exp, as flash attention
+joins blocks (Dao et al. 2022, section 3.1): the result is that of attending to both at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as nn
+
+#: The name by which transformers knows this attention.
+NAME = "packed_heads"
+
+
+def places_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return how tails lie in a row of N tokens, and padded to (n, T).
+
+    Args:
+        lengths: Tokens of each of n tails; T is the largest, N their sum.
+
+    Returns:
+        For each padded place its token in the row, (n, T), where N means none; and for each token
+        of the row its place among the n * T padded ones, (N,).
+    """
+    count, longest, total = len(lengths), max(lengths), sum(lengths)
+    padded = torch.full((count, longest), total)
+    there = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    padded[there] = torch.arange(total)
+    return padded, there.flatten().nonzero()[:, 0]
+
+
+def register() -> None:
+    """Make this attention known to transformers; rows of another form are attended to as ever."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register(NAME, _attend)
+    AttentionMaskInterface.register(NAME, sdpa_mask)
+
+
+def _attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    head_tokens: int | None = None,
+    padded: Tensor | None = None,
+    places: Tensor | None = None,
+    **settings: Any,
+) -> tuple[Tensor, None]:
+    """Attend as transformers asks for it: query (1, H, L, D), key and value (1, K, L, D)."""
+    if head_tokens is None:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+        plain: Any = sdpa_attention_forward
+        found, _ = plain(module, query, key, value, attention_mask, dropout, scaling, **settings)
+        return found, None
+    size = query.shape[1] // key.shape[1]
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    keys, values = (part[0].repeat_interleave(size, 0) for part in (key, value))
+    out: Any = PackedAttention.apply
+    states = out(query[0] * scale, keys, values, head_tokens, padded, places)
+    return states.transpose(0, 1)[None].contiguous(), None
+
+
+class PackedAttention(torch.autograd.Function):
+    """The attention itself, with the gradients of both parts.
+
+    Takes query, key and value (H, L, D), the query scaled; how many of the L tokens are the head's;
+    and ``places_of`` the tails. Returns (H, L, D).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        """Attend, and keep the weights for the gradients."""
+        query, key, value, head, padded, places = inputs
+        keys, values, tails = key[:, :head], value[:, :head], query[:, head:]
+        own_keys, own_values = _pad(key[:, head:], padded), _pad(value[:, head:], padded)
+        scores = _causal(torch.bmm(query[:, :head], keys.mT))
+        of_head = nn.softmax(scores, -1)
+        head_states = torch.bmm(of_head, values)
+        of_tails, total = _softmax(torch.bmm(tails, keys.mT))
+        within, own_total = _softmax(_causal(_pad(tails, padded) @ own_keys.mT))
+        # The share of a tail's attention that the head has.
+        share = torch.sigmoid(total - _unpad(own_total, places)).to(query.dtype)
+        states = share * torch.bmm(of_tails, values)
+        states += (1 - share) * _unpad(within @ own_values, places)
+        saved = (query, key, value, of_head, of_tails, within, share, states, head_states)
+        ctx.save_for_backward(*saved, padded, places)
+        return torch.cat([head_states, states], 1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of query, key and value."""
+        query, key, value, of_head, of_tails, within, share, states, head_states, padded, places = (
+            ctx.saved_tensors
+        )
+        head = head_states.shape[1]
+        keys, values, tails = key[:, :head], value[:, :head], query[:, head:]
+        above, below = gradients[0][:, :head], gradients[0][:, head:]
+        delta = (below * states).sum(-1, keepdim=True)
+        first, second = below * share, _pad(below * (1 - share), padded)
+        d_head = _d_scores(of_head, above, values, (above * head_states).sum(-1, keepdim=True))
+        d_tails = _d_scores(of_tails, first, values, delta * share)
+        own_values = _pad(value[:, head:], padded)
+        d_own = _d_scores(within, second, own_values, _pad(delta * (1 - share), padded))
+        of_own_keys = d_own @ _pad(key[:, head:], padded)
+        d_query = torch.bmm(d_tails, keys) + _unpad(of_own_keys, places)
+        d_key = torch.bmm(d_head.mT, query[:, :head]) + torch.bmm(d_tails.mT, tails)
+        d_value = torch.bmm(of_head.mT, above) + torch.bmm(of_tails.mT, first)
+        return (
+            torch.cat([torch.bmm(d_head, keys), d_query], 1),
+            torch.cat([d_key, _unpad(d_own.mT @ _pad(tails, padded), places)], 1),
+            torch.cat([d_value, _unpad(within.mT @ second, places)], 1),
+            *(None, None, None),
+        )
+
+
+def _pad(tails: Tensor, padded: Tensor) -> Tensor:
+    """Return tails (H, N, D) as (H, n, T, D), zero where there is no token."""
+    return nn.pad(tails, (0, 0, 0, 1))[:, padded]
+
+
+def _unpad(tails: Tensor, places: Tensor) -> Tensor:
+    """Return tails (H, n, T, D) as (H, N, D)."""
+    return tails.flatten(1, 2)[:, places]
+
+
+def _causal(scores: Tensor) -> Tensor:
+    """Return scores of which no token sees a later one."""
+    size = scores.shape[-1]
+    later = torch.ones(size, size, dtype=torch.bool, device=scores.device).triu(1)
+    return scores.masked_fill_(later, float("-inf"))
+
+
+def _softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the weights, and the log-sum-exp of each row in 32 bits, which no token's is."""
+    logs = nn.log_softmax(scores, -1, dtype=torch.float32)
+    total = scores[..., :1].float() - logs[..., :1]
+    return logs.exp_().to(scores.dtype), total
+
+
+def _d_scores(weights: Tensor, gradient: Tensor, values: Tensor, delta: Tensor) -> Tensor:
+    """Return the gradient of the scores, by those of the states; in place of a large product."""
+    return torch.matmul(gradient, values.mT).sub_(delta).mul_(weights)

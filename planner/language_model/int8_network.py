@@ -1,0 +1,58 @@
+"""Linear layers whose weights are kept in 8 bits, for networks that decode on a CPU.
+
+A step of decoding reads every weight once and is bound by the memory's bandwidth, so that 8 bits
+halve the time of 16. Each output channel has its own scale (symmetric, round to nearest); what is
+computed stays in the network's numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+#: Rows up to which the product by 8-bit weights is faster than one by 16-bit weights.
+FEW_ROWS = 8
+
+
+def quantise_linear(network: Any) -> Any:
+    """Return the network with 8-bit weights in its linear layers, the output layer included."""
+    for module in list(network.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) is nn.Linear and getattr(child, "bias", None) is None:
+                setattr(module, name, Int8Linear(child))
+    return network
+
+
+class Int8Linear(nn.Module):
+    """A linear layer without bias, (…, K) to (…, N).
+
+    Many rows, a prompt's, are multiplied by the same weights in the network's numbers.
+
+    Args:
+        linear: The layer that it stands for.
+    """
+
+    weight: Tensor
+    weight8: Tensor
+    scale: Tensor
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        exact = linear.weight.detach().float()
+        scale = (exact.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
+        rounded = (exact / scale).round_()
+        dtype = linear.weight.dtype
+        self.register_buffer("weight", (rounded * scale).to(dtype))
+        self.register_buffer("weight8", rounded.to(torch.int8))
+        self.register_buffer("scale", scale[:, 0].to(dtype))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Return the product."""
+        rows = states.reshape(-1, states.shape[-1])
+        if len(rows) > FEW_ROWS:
+            return functional.linear(states, self.weight)
+        product: Tensor = torch._weight_int8pack_mm(rows.contiguous(), self.weight8, self.scale)
+        return product.reshape(*states.shape[:-1], -1)

@@ -1,0 +1,65 @@
+"""A local language model as a chat model of LangChain, for texts other than plans."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import SimpleChatModel
+from langchain_core.messages import BaseMessage
+
+from casewright.planner.prompt import Prompt
+
+if TYPE_CHECKING:
+    from casewright.planner.language_model import LanguageModel
+
+
+class LocalChat(SimpleChatModel):
+    """Samples a language model's answer under its own chat template.
+
+    Attributes:
+        model: The language model.
+        tokens: Most tokens of an answer.
+        temperature: Of the sampling.
+    """
+
+    model: Any
+    tokens: int = 1024
+    temperature: float = 0.8
+
+    @classmethod
+    def of(cls, model: LanguageModel) -> LocalChat:
+        """Return the chat model of a language model."""
+        return cls(model=model)
+
+    @property
+    def model_name(self) -> str:
+        """The language model's name."""
+        return str(self.model.name)
+
+    @property
+    def _llm_type(self) -> str:
+        return f"local:{self.model.name}"
+
+    def _call(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
+    ) -> str:
+        torch = import_module("torch")
+        # As one turn, the user's: not every chat template has a role for instructions.
+        prompt = self.model.encode(Prompt("", "\n\n".join(str(one.text) for one in messages)))
+        asked = torch.tensor([[*prompt.head, *prompt.tail]], device=self.model.device)
+        with torch.inference_mode():
+            written = self.model.network.generate(
+                asked,
+                attention_mask=torch.ones_like(asked),
+                max_new_tokens=self.tokens,
+                do_sample=True,
+                temperature=self.temperature,
+                eos_token_id=list(self.model.ends),
+                pad_token_id=self.model.ends[0],
+            )
+        return str(self.model.decode(written[0, asked.shape[1] :].tolist()))

@@ -1,0 +1,265 @@
+"""Messages, a toolbox and cases as the arrays that the plan parser's network takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner.parser.message import WORD_FEATURES, Message
+from casewright.planner.parser.plan_reading import (
+    CHOICE,
+    CONTEXT,
+    KIND_COUNT,
+    NUMBER,
+    SPAN,
+    STEP,
+    ReadStep,
+)
+from casewright.planner.parser.schema import CONTEXT as FIELD_NODE
+from casewright.planner.parser.schema import (
+    LIKE_NAME,
+    NEAR,
+    REACH,
+    SAME_NAME,
+    Schema,
+    likeness,
+    stems_by_node,
+)
+
+Array = NDArray[Any]
+#: Steps of a case that are compared with a plan's beginning.
+CASE_STEPS = 7
+#: Ways in which a word or a context field is linked to a node.
+LINKS = 4
+
+
+def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
+    """Return token ids and the weights by which tokens make words and context fields.
+
+    Returns:
+        ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
+        (n, fields, tokens), rows of weights that sum to one; ``features`` (n, words, features).
+    """
+    count, width = len(messages), max(len(one.ids) for one in messages)
+    most = max(1, *(len(one.words) for one in messages))
+    fields = max(1, *(len(one.fields) for one in messages))
+    made: dict[str, Array] = {
+        "ids": np.zeros((count, width), dtype=np.int64),
+        "types": np.zeros((count, width), dtype=np.int64),
+        "mask": np.zeros((count, width), dtype=np.int64),
+        "words": np.zeros((count, most, width), dtype=np.float32),
+        "fields": np.zeros((count, fields, width), dtype=np.float32),
+        "features": np.zeros((count, most, WORD_FEATURES), dtype=np.float32),
+    }
+    for row, one in enumerate(messages):
+        size = len(one.ids)
+        made["ids"][row, :size] = one.ids
+        made["types"][row, :size] = one.types
+        made["mask"][row, :size] = 1
+        for name, owners in (("words", one.word_of), ("fields", one.field_of)):
+            for token, owner in enumerate(owners):
+                if owner >= 0:
+                    made[name][row, owner, token] = 1
+        if one.words:
+            made["features"][row, : len(one.words)] = one.features
+    for name in ("words", "fields"):
+        made[name] /= np.maximum(made[name].sum(-1, keepdims=True), 1)
+    return made
+
+
+def card_arrays(schema: Schema) -> dict[str, Array]:
+    """Return the cards' token ids and the weights by which tokens make nodes.
+
+    Returns:
+        ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
+        (tools, tools × tokens), rows of weights; ``parameters`` and ``tools``, what is declared.
+    """
+    width = max(map(len, schema.cards))
+    count = len(schema.cards)
+    ids = np.zeros((count, width), dtype=np.int64)
+    nodes = np.zeros((schema.size, count, width), dtype=np.float32)
+    examples = np.zeros((count, count, width), dtype=np.float32)
+    for tool, card in enumerate(schema.cards):
+        ids[tool, : len(card)] = card
+        for token, node in enumerate(schema.node_of[tool]):
+            if node >= 0:
+                nodes[node, tool, token] = 1
+        examples[tool, tool, : len(card)] = schema.example_of[tool]
+    flat = {"nodes": nodes.reshape(schema.size, -1), "examples": examples.reshape(count, -1)}
+    return {
+        "ids": ids,
+        "mask": (ids != 0).astype(np.int64),
+        **{name: one / np.maximum(one.sum(-1, keepdims=True), 1) for name, one in flat.items()},
+        "parameters": schema.parameter_features(),
+        "tools": schema.tool_features(),
+    }
+
+
+def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]:
+    """Return how words, context fields and the toolbox's nodes are related.
+
+    Returns:
+        ``relations`` (nodes, nodes), over words, context fields and the toolbox's nodes, the same
+        for all messages; ``links`` (n, words + context fields, context fields + the toolbox's
+        nodes, LINKS), words that a name or a description has, and fields whose names are alike;
+        ``present`` (n, nodes), which nodes are there.
+    """
+    words = max(1, *(len(one.words) for one in messages))
+    fields = max(1, *(len(one.fields) for one in messages))
+    before = words + fields
+    types = np.concatenate([np.repeat([0, FIELD_NODE], [words, fields]), schema.types()])
+    relations = 6 * types[:, None] + types[None]
+    apart = np.arange(words)[None] - np.arange(words)[:, None]
+    relations[:words, :words] = NEAR + REACH + np.clip(apart, -REACH, REACH)
+    relations[before:, before:] = schema.relations()
+    links = np.zeros((len(messages), before, fields + schema.size, LINKS), dtype=np.float32)
+    present = np.zeros((len(messages), before + schema.size), dtype=bool)
+    present[:, before:] = True
+    named, told = stems_by_node(schema.named), stems_by_node(schema.told)
+    related = _field_relations(schema, {name for one in messages for name in one.fields})
+    for row, one in enumerate(messages):
+        present[row, : len(one.words)] = True
+        present[row, words : words + len(one.fields)] = True
+        for place, name in enumerate(one.fields):
+            for node, kind in related[name]:
+                links[row, words + place, fields + node, 2 if kind == SAME_NAME else 3] = 1
+        for word, own in enumerate(one.stems):
+            for field, stems in enumerate(one.field_stems):
+                links[row, word, field, 0] = own in stems
+            for channel, known in enumerate((named, told)):
+                for node in known.get(own, ()):
+                    links[row, word, fields + node, channel] = 1
+    return {"relations": relations, "links": links, "present": present}
+
+
+def _field_relations(schema: Schema, names: set[str]) -> dict[str, list[tuple[int, int]]]:
+    found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    nodes = [
+        *((place, one.name) for place, (_, one) in enumerate(schema.parameters, len(schema.tools))),
+        *((place, name) for place, (_, name) in enumerate(schema.results, schema.first_result)),
+    ]
+    for name in names:
+        for node, own in nodes:
+            if kind := likeness(own, name):
+                found[name].append((node, kind))
+    return found
+
+
+def name_likeness(schema: Schema) -> Array:
+    """Return how parameters' and result fields' names are alike, (parameters, fields, 2)."""
+    made = np.zeros((len(schema.parameters), len(schema.results), 2), dtype=np.float32)
+    for place, (_, parameter) in enumerate(schema.parameters):
+        for field, (_, name) in enumerate(schema.results):
+            kind = likeness(parameter.name, name)
+            made[place, field] = (kind == SAME_NAME, kind == LIKE_NAME)
+    return made
+
+
+def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
+    """Return how parameters' and context fields' names are alike, (n, parameters, fields, 2)."""
+    fields = max(1, *(len(one.fields) for one in messages))
+    made = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
+    for row, one in enumerate(messages):
+        for field, name in enumerate(one.fields):
+            for place, (_, parameter) in enumerate(schema.parameters):
+                kind = likeness(parameter.name, name)
+                made[row, place, field] = (kind == SAME_NAME, kind == LIKE_NAME)
+    return made
+
+
+def case_arrays(
+    schema: Schema, cases: Sequence[tuple[Message, Sequence[ReadStep]]]
+) -> dict[str, Array]:
+    """Return what cases say of a toolbox's nodes.
+
+    Returns:
+        ``has`` (cases, tools); ``counts`` (cases, tools), steps by tool; ``kinds`` (cases,
+        parameters, kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters ×
+        result fields), shares of the steps of a case that call the tool; ``pairs`` (cases, tools
+        + 1, tools + 1), whether a tool comes after another, the end and the start last; ``owner``
+        and ``parameter`` (spans,), which case and parameter a span is of.
+    """
+    count, tools = len(cases), len(schema.tools)
+    parameters, results = len(schema.parameters), len(schema.results)
+    made: dict[str, Array] = {
+        "has": np.zeros((count, tools), dtype=np.float32),
+        "kinds": np.zeros((count, parameters, KIND_COUNT), dtype=np.float32),
+        "choices": np.zeros((count, len(schema.choices)), dtype=np.float32),
+        "fields": np.zeros((count, parameters, results), dtype=np.float32),
+        "pairs": np.zeros((count, tools + 1, tools + 1), dtype=np.float32),
+    }
+    for row, (_, steps) in enumerate(cases):
+        before = tools
+        for step in steps:
+            made["has"][row, step.tool] += 1
+            made["pairs"][row, before, step.tool] = 1
+            before = step.tool
+            for one in step.arguments:
+                made["kinds"][row, one.parameter, one.kind] += 1
+                if one.kind == CHOICE:
+                    made["choices"][row, one.node] += 1
+                elif one.kind == STEP:
+                    made["fields"][row, one.parameter, one.node] += 1
+        made["pairs"][row, before, tools] = 1
+    times = np.maximum(made["has"], 1)
+    owner = np.array([tool for tool, _ in schema.parameters], dtype=np.int64)
+    chosen = np.array([owner[place] for place, _ in schema.choices], dtype=np.int64)
+    made["kinds"] /= times[:, owner][..., None]
+    made["choices"] /= times[:, chosen]
+    made["fields"] /= times[:, owner][..., None]
+    made["has"] = (made["has"] > 0).astype(np.float32)
+    return made
+
+
+def case_spans(
+    cases: Sequence[tuple[Message, Sequence[ReadStep]]],
+) -> list[tuple[int, int, int, int]]:
+    """Return case, parameter, first and last word of every argument that cases took from words."""
+    found = []
+    for row, (message, steps) in enumerate(cases):
+        for step in steps:
+            for one in step.arguments:
+                if one.kind == SPAN:
+                    found.append((row, one.parameter, *one.spans[0]))
+                elif one.kind == NUMBER:
+                    number = message.numbers[one.numbers[0]]
+                    found.append((row, one.parameter, number.first, number.last))
+    return found
+
+
+def case_fields(
+    schema: Schema,
+    cases: Sequence[tuple[Message, Sequence[ReadStep]]],
+    messages: Sequence[Message],
+) -> Array:
+    """Return which context fields cases took, (cases, parameters, n, fields), by their names."""
+    fields = max(1, *(len(one.fields) for one in messages))
+    names: Mapping[str, list[tuple[int, int]]] = _places(messages)
+    made = np.zeros((len(cases), len(schema.parameters), len(messages), fields), dtype=np.float32)
+    for row, (message, steps) in enumerate(cases):
+        for step in steps:
+            for one in step.arguments:
+                if one.kind == CONTEXT:
+                    for place in names.get(message.fields[one.node], ()):
+                        made[row, one.parameter][place] = 1
+    return made
+
+
+def _places(messages: Sequence[Message]) -> dict[str, list[tuple[int, int]]]:
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row, one in enumerate(messages):
+        for field, name in enumerate(one.fields):
+            found.setdefault(name, []).append((row, field))
+    return found
+
+
+def tool_sequences(cases: Sequence[tuple[Message, Sequence[ReadStep]]], end: int) -> Array:
+    """Return the tools of each case and the end after them, (cases, CASE_STEPS), -1 beyond."""
+    made = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
+    for row, (_, steps) in enumerate(cases):
+        tools = [*(step.tool for step in steps), end][:CASE_STEPS]
+        made[row, : len(tools)] = tools
+    return made

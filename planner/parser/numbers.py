@@ -1,0 +1,119 @@
+"""Numbers that a message names, in digits or in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import regex as re
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+_WORDS = {
+    **{word: float(value) for value, word in enumerate(_SMALL.split())},
+    **{word: 10.0 * value for value, word in enumerate(_TENS.split(), 2)},
+    **{word: float(value) for value, word in enumerate(_ORDINALS.split(), 1)},
+    "a": 1.0,
+    "an": 1.0,
+    "single": 1.0,
+    "once": 1.0,
+    "alone": 1.0,
+    "me": 1.0,
+    "last": 1.0,
+    "both": 2.0,
+    "couple": 2.0,
+    "pair": 2.0,
+    "double": 2.0,
+    "twice": 2.0,
+    "twins": 2.0,
+    "half": 0.5,
+    "dozen": 12.0,
+    "no": 0.0,
+    "none": 0.0,
+    "nothing": 0.0,
+    "latest": 1.0,
+    "another": 1.0,
+    "triple": 3.0,
+    "fortnight": 14.0,
+    "week": 7.0,
+    "newest": 1.0,
+    "day": 1.0,
+    "hundred": 100.0,
+    "thousand": 1000.0,
+    "million": 1e6,
+    "year": 12.0,
+    "quarter": 0.25,
+}
+_SCALES = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
+#: What a unit multiplies a number by, where the tool counts in a smaller unit.
+_UNITS = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
+_UNITS |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
+_TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberMention:
+    """A number and where the message names it: its first character, and the one past its last."""
+
+    value: float
+    start: int
+    end: int
+
+
+def number_mentions(text: str) -> list[NumberMention]:
+    """Return the numbers that a text may mean, in its order; one place may mean several."""
+    tokens = [(found[0].casefold(), *found.span()) for found in _TOKEN.finditer(text)]
+    seen: dict[NumberMention, None] = {}
+    for place in range(len(tokens)):
+        for mention in _at(tokens, place):
+            seen.setdefault(mention)
+    return list(seen)
+
+
+def _at(tokens: list[tuple[str, int, int]], place: int) -> Iterator[NumberMention]:
+    word, start, end = tokens[place]
+    for value in _values(word):
+        yield NumberMention(value, start, end)
+        total, last = value, end
+        for after, (other, _, stop) in enumerate(tokens[place + 1 : place + 5], place + 1):
+            if other in ("and", "a", "an") and after + 1 < len(tokens):
+                continue
+            if (scale := _SCALES.get(other)) is not None:
+                total, last = total * scale if total else scale, stop
+            elif (unit := _UNITS.get(other)) is not None or other == "%":
+                yield NumberMention(round(total * (unit or 0.01), 6), start, stop)
+                break
+            elif other in _WORDS and not other.isdigit() and _joins(total, _WORDS[other], other):
+                total, last = total + _WORDS[other], stop
+            else:
+                break
+        if last != end:
+            yield NumberMention(total, start, last)
+
+
+def _joins(total: float, value: float, word: str) -> bool:
+    """Say whether a word goes on with a number, as in ``forty two`` and ``one and a half``."""
+    if word == "half":
+        return True
+    return 0 < value < 100 and total >= 20 and total % (10 if value < 10 else 100) == 0
+
+
+def _values(word: str) -> Iterator[float]:
+    if word in _WORDS:
+        yield _WORDS[word]
+    if not word[0].isdigit():
+        return
+    plain = word.replace("'", "").replace("’", "")
+    marks = [char for char in plain if char in ".,"]
+    if not marks:
+        yield float(plain)
+        return
+    whole, _, rest = plain.rpartition(marks[-1])
+    if len(set(marks)) < len(marks) or len(rest) == 3:
+        yield float(re.sub("[.,]", "", plain))
+    if len(rest) != 3 or marks[-1] == ".":
+        yield float(re.sub("[.,]", "", whole) + "." + rest)

@@ -1,0 +1,89 @@
+"""What each argument may be under the plan language: the masks by which every plan is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner.parser.message import Message, Number
+from casewright.planner.parser.schema import Schema
+from casewright.tools import NO_EVIDENCE, Parameter, Source
+
+Mask = NDArray[np.bool_]
+
+
+class Options:
+    """Masks for a toolbox.
+
+    Args:
+        schema: The toolbox.
+
+    Attributes:
+        plain: Of complete kinds and those that point to words (parameters, 6).
+        choices: Of choices (parameters, choices).
+        owner: The tool of each result field, array (fields,).
+        steps: Which parameters may refer to a step (parameters,).
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        parameters = [one for _, one in schema.parameters]
+        self.plain: Mask = np.array([_plain(one) for one in parameters]).reshape(-1, 6)
+        self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
+        for choice, (place, _) in enumerate(schema.choices):
+            self.choices[place, choice] = True
+        self.owner = np.array([tool for tool, _ in schema.results], dtype=np.int64)
+        self.steps: Mask = np.array([Source.STEP in one.sources for one in parameters], dtype=bool)
+        self.nothing = next(
+            n for n, tool in enumerate(schema.tools) if tool.name == NO_EVIDENCE.name
+        )
+
+    def plain_of(self, message: Message) -> Mask:
+        """Return ``plain`` for a message: spans need words, numbers one that fits."""
+        made = self.plain.copy()
+        made[:, 4] &= bool(message.words)
+        for place, (_, one) in enumerate(self.schema.parameters):
+            if made[place, 5]:
+                made[place, 5] = any(number_for(one, n) is not None for n in message.numbers)
+            made[place, 1] &= one.fits(message.question)
+        return made
+
+    def context_of(self, message: Message, context: Mapping[str, Any], width: int) -> Mask:
+        """Return which context fields each parameter may take (parameters, width)."""
+        made = np.zeros((len(self.schema.parameters), width), dtype=bool)
+        for place, (_, one) in enumerate(self.schema.parameters):
+            if Source.CONTEXT in one.sources:
+                for field, name in enumerate(message.fields):
+                    made[place, field] = one.fits(context[name])
+        return made
+
+    def results_of(self, parameter: int, before: Sequence[int], places: int) -> Mask:
+        """Return which results of the steps before a parameter may take (places, fields)."""
+        made = np.zeros((places, len(self.owner)), dtype=bool)
+        if self.steps[parameter]:
+            for step, tool in enumerate(before[:places]):
+                made[step] = self.owner == tool
+        return made
+
+
+def number_for(parameter: Parameter, number: Number) -> int | float | None:
+    """Return a number as a parameter's literal; ``None`` where it does not fit."""
+    if number.value == int(number.value):
+        return int(number.value)
+    return number.value if parameter.fits(number.value) else None
+
+
+def _plain(parameter: Parameter) -> list[bool]:
+    sources = parameter.sources
+    text = parameter.fits("") and bool(sources & {Source.SPAN, Source.LITERAL})
+    return [
+        not parameter.required,
+        Source.QUESTION in sources,
+        Source.BOOLEAN in sources and parameter.fits(True),
+        Source.BOOLEAN in sources and parameter.fits(False),
+        text,
+        Source.NUMBER in sources and parameter.fits(1),
+    ]

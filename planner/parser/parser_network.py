@@ -1,0 +1,449 @@
+"""The plan parser's network: cards and messages, joint layers with relations, pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from casewright.planner.parser.arrays import LINKS
+from casewright.planner.parser.case_network import CaseArrays, Cases, CaseVotes, continued
+from casewright.planner.parser.layers_network import (
+    Decoding,
+    Joint,
+    dots,
+    hidden_bias,
+    masked,
+    perceptron,
+)
+from casewright.planner.parser.message import WORD_FEATURES
+from casewright.planner.parser.plan_reading import KIND_COUNT, RESULTS
+from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
+
+SIZE, HEADS, LAYERS = 256, 8, 3
+#: Steps that have places of their own, and the longest run of words that is a span.
+PLACES, LONGEST = 12, 14
+#: Texts that the encoder reads at once.
+TOGETHER = 10
+#: Complete kinds and those that point to words.
+PLAIN = 6
+
+
+@dataclass(slots=True)
+class Encoded:
+    """Messages as the encoder reads them.
+
+    Attributes:
+        words: States of words (n, words, encoder).
+        fields: States of context fields (n, fields, encoder).
+        features: Of words (n, words, WORD_FEATURES).
+        vectors: Of whole messages (n, encoder).
+        keys: Where messages are compared.
+    """
+
+    words: Tensor
+    fields: Tensor
+    features: Tensor
+    vectors: Tensor
+    keys: Tensor
+
+
+@dataclass(slots=True)
+class Memory:
+    """Messages joined with a toolbox.
+
+    Attributes:
+        states: Of all nodes (n, nodes, SIZE): words, context fields, then the toolbox's.
+        present: Which are there (n, nodes).
+        words: How many are words.
+        fields: How many are context fields.
+        sizes: Tools, parameters, choices and result fields.
+        votes: What cases say.
+        cases: All there are.
+        kept: Keys and values of the states, by decoding layer.
+    """
+
+    states: Tensor
+    present: Tensor
+    words: int
+    fields: int
+    sizes: tuple[int, int, int, int]
+    votes: CaseVotes
+    cases: CaseArrays
+    kept: dict[Decoding, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def remembered(self, layer: Decoding, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return keys and values for a layer, of some messages; all by default."""
+        if layer not in self.kept:
+            self.kept[layer] = layer.remember(self.states)
+        key, value = self.kept[layer]
+        return (key, value) if rows is None else (key[rows], value[rows])
+
+    @property
+    def first(self) -> int:
+        """The first tool's place."""
+        return self.words + self.fields
+
+    def part(self, number: int) -> Tensor:
+        """Return the states of tools, parameters, choices or result fields (n, …, SIZE)."""
+        start = self.first + sum(self.sizes[:number])
+        return self.states[:, start : start + self.sizes[number]]
+
+
+class ParserNetwork(nn.Module):
+    """Encoder, joint layers and decoder of the plan parser.
+
+    Args:
+        encoder: A BERT-like model with hidden states as its first output.
+        dropout: In training.
+    """
+
+    def __init__(self, encoder: Any, dropout: float = 0.1) -> None:
+        super().__init__()
+        width = int(encoder.config.hidden_size)
+        self.encoder = encoder
+        self.depth = len(encoder.encoder.layer)
+        #: The encoder's layers below this one stay as they are; ``kept`` may remember their states.
+        self.split = self.depth
+        self.kept: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+        self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
+        self.node = nn.ModuleList([nn.Linear(width, SIZE) for _ in range(4)])
+        self.card, self.example = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
+        self.word_features = nn.Linear(WORD_FEATURES, SIZE)
+        self.parameter_features = nn.Linear(PARAMETER_FEATURES, SIZE)
+        self.tool_features = nn.Linear(TOOL_FEATURES, SIZE)
+        self.node_type = nn.Embedding(6, SIZE)
+        self.cases = Cases(width, SIZE)
+        self.relation = nn.Embedding(RELATIONS, LAYERS * HEADS)
+        self.link = nn.Linear(LINKS, LAYERS * HEADS, bias=False)
+        nn.init.zeros_(self.relation.weight)
+        nn.init.constant_(self.link.weight, 0.5)
+        self.layers = nn.ModuleList([Joint(SIZE, HEADS, dropout) for _ in range(LAYERS)])
+        self.norm = nn.LayerNorm(SIZE)
+        self.start, self.end = nn.Parameter(torch.zeros(SIZE)), nn.Parameter(torch.zeros(SIZE))
+        self.place = nn.Embedding(PLACES + 1, SIZE)
+        self.distance = nn.Embedding(PLACES + 1, SIZE)
+        self.kind = nn.Embedding(KIND_COUNT, SIZE)
+        self.index = nn.Embedding(RESULTS, SIZE)
+        for table in (self.node_type, self.place, self.distance, self.kind, self.index):
+            nn.init.normal_(table.weight, std=0.05)
+        self.took, self.took_for = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
+        self.steps = nn.ModuleList([Decoding(SIZE, HEADS, dropout) for _ in range(2)])
+        self.step_norm = nn.LayerNorm(SIZE)
+        self.tool_query, self.tool_key = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
+        self.next_votes = perceptron(4, 32, 1)
+        self.tool_votes = perceptron(4, 32, 1)
+        self.mix = nn.Sequential(nn.Linear(3 * SIZE, SIZE), nn.GELU(), nn.Linear(SIZE, SIZE))
+        self.argument = nn.ModuleList([Decoding(SIZE, HEADS, dropout)])
+        self.argument_norm = nn.LayerNorm(SIZE)
+        self.plain = nn.Linear(SIZE, KIND_COUNT)
+        self.kind_votes = perceptron(KIND_COUNT + 1, 32, KIND_COUNT)
+        self.choice_key, self.context_key = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
+        self.field_key = nn.Linear(SIZE, SIZE)
+        self.choice_votes, self.context_votes = perceptron(2, 16, 1), perceptron(4, 16, 1)
+        self.field_votes = perceptron(4, 16, 1)
+        self.which = nn.Linear(SIZE, RESULTS)
+        self.span_first, self.span_last = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
+        self.span_join = nn.Linear(SIZE, 64)
+        self.span_ends = nn.ModuleList([nn.Linear(SIZE, 64) for _ in range(2)])
+        self.length = nn.Parameter(torch.zeros(LONGEST))
+        self.number_key = nn.Linear(SIZE, SIZE)
+        self.number_features = nn.Sequential(nn.Linear(3, 32), nn.GELU(), nn.Linear(32, SIZE))
+
+    def _encoded(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Return token states (n, tokens, encoder) of the encoder."""
+        lower = self.lower if self.kept is None else self.kept
+        states = lower(ids, mask, types)
+        return self._layers(states, mask, self.split, None) if self.split < self.depth else states
+
+    def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """Return token states (n, tokens, encoder) after the layers that stay as they are."""
+        states = self.encoder.embeddings(input_ids=ids, token_type_ids=types)
+        return self._layers(states, mask, 0, self.split)
+
+    def _layers(self, states: Tensor, mask: Tensor, first: int, last: int | None) -> Tensor:
+        """Return states after some of the encoder's layers; texts of like length go together."""
+        lengths = mask.sum(-1)
+        order = lengths.argsort()
+        made = []
+        for part in order.split(TOGETHER if len(mask) > 24 else 4):
+            width = int(lengths[part[-1]])
+            own = states[part, :width]
+            hidden = (1.0 - mask[part, None, None, :width].to(own.dtype)) * -1e4
+            for layer in self.encoder.encoder.layer[first:last]:
+                own = layer(own, hidden)
+            made.append(nn.functional.pad(own, (0, 0, 0, mask.shape[1] - width)))
+        return torch.cat(made)[order.argsort()]
+
+    def read(self, arrays: dict[str, Tensor]) -> Encoded:
+        """Encode messages; see ``arrays.message_arrays``."""
+        states = self._encoded(arrays["ids"], arrays["mask"], arrays["types"])
+        own = (arrays["mask"] * (arrays["types"] == 0)).to(states.dtype)
+        vectors = (own[:, None] @ states)[:, 0] / own.sum(-1, keepdim=True)
+        words = arrays["words"].to(states.dtype) @ states
+        fields = arrays["fields"].to(states.dtype) @ states
+        return Encoded(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
+
+    def schema(self, arrays: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Tensor:
+        """Encode a toolbox's cards to its nodes' states (nodes, SIZE)."""
+        states = self._encoded(arrays["ids"], arrays["mask"], torch.zeros_like(arrays["ids"]))
+        flat = states.flatten(0, 1)
+        parts = (arrays["nodes"].to(flat.dtype) @ flat).split(list(sizes))
+        nodes = [layer(part) for layer, part in zip(self.node, parts, strict=True)]
+        nodes[0] = nodes[0] + self.card(states[:, 0]) + self.tool_features(arrays["tools"])
+        nodes[0] = nodes[0] + self.example(arrays["examples"].to(flat.dtype) @ flat)
+        nodes[1] = nodes[1] + self.parameter_features(arrays["parameters"])
+        types = torch.arange(2, 6).repeat_interleave(torch.tensor(sizes))
+        made: Tensor = torch.cat(nodes) + self.node_type(types)
+        return made
+
+    def join(
+        self,
+        encoded: Encoded,
+        nodes: Tensor,
+        sizes: tuple[int, int, int, int],
+        pairs: dict[str, Tensor],
+        cases: CaseArrays,
+        known: Tensor,
+    ) -> Memory:
+        """Join messages with a toolbox's nodes.
+
+        Args:
+            encoded: The messages.
+            nodes: Of ``schema``.
+            sizes: Tools, parameters, choices and result fields.
+            pairs: See ``arrays.pair_arrays``.
+            cases: Cases of the toolbox.
+            known: Which of them each message may know (n, cases).
+        """
+        count = len(encoded.words)
+        votes = self.cases(encoded.keys, cases, known)
+        types = self.node_type.weight
+        states = torch.cat(
+            [
+                self.word(encoded.words) + self.word_features(encoded.features) + types[0],
+                self.field(encoded.fields) + types[1],
+                nodes[None].expand(count, -1, -1) + votes.states,
+            ],
+            1,
+        )
+        related, links = self._bias(pairs)
+        hidden = hidden_bias(pairs["present"][:, None, None])
+        for number, layer in enumerate(self.layers):
+            states = layer(states, related[number], links[number], hidden)
+        return Memory(
+            self.norm(states),
+            pairs["present"],
+            encoded.words.shape[1],
+            encoded.fields.shape[1],
+            sizes,
+            votes,
+            cases,
+        )
+
+    def _bias(self, pairs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return what attention is added.
+
+        Returns:
+            By relation and presence (layers, n or 1, heads, nodes, nodes), and by links (layers, n,
+            heads, words + context fields, context fields + the toolbox's nodes).
+        """
+        related = (
+            self.relation(pairs["relations"]).permute(2, 0, 1).unflatten(0, (LAYERS, 1, HEADS))
+        )
+        links = self.link(pairs["links"]).permute(3, 0, 1, 2).unflatten(0, (LAYERS, HEADS))
+        return related, links.transpose(1, 2)
+
+    def step_inputs(
+        self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
+    ) -> Tensor:
+        """Return what a step says to the next one (steps, SIZE).
+
+        Args:
+            memory: Joined messages.
+            rows: The message of each step.
+            tools: Its tool.
+            places: Its number, from 0.
+            taken: What its arguments took (steps, SIZE), see ``values``.
+        """
+        own = memory.part(0)[rows, tools]
+        made: Tensor = own + taken + self.place(places + 1)
+        return made
+
+    def values(
+        self,
+        memory: Memory,
+        rows: Tensor,
+        parameters: Tensor,
+        kinds: Tensor,
+        weights: Tensor,
+        indices: Tensor,
+    ) -> Tensor:
+        """Return what arguments took (arguments, SIZE).
+
+        Args:
+            memory: Joined messages.
+            rows: The message of each argument.
+            parameters: Its parameter.
+            kinds: Its kind.
+            weights: Over nodes, even over those that it points to (arguments, nodes).
+            indices: Which result it takes.
+        """
+        states = (weights[:, None].to(memory.states.dtype) @ memory.states[rows])[:, 0]
+        made: Tensor = (
+            self.took(states)
+            + self.took_for(memory.part(1)[rows, parameters])
+            + self.kind(kinds)
+            + self.index(indices)
+        )
+        return made
+
+    def decode(self, memory: Memory, fed: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Return a state (n, places, SIZE) for every step that comes next.
+
+        Args:
+            memory: Joined messages.
+            fed: What the steps before say (n, places, SIZE), ``start`` at first.
+            rows: The message of each of n; in order by default.
+        """
+        present = memory.present if rows is None else memory.present[rows]
+        places = fed.shape[1]
+        own = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
+        for layer in self.steps:
+            assert isinstance(layer, Decoding)
+            fed = layer(fed, own, memory.remembered(layer, rows), present[:, None, None])
+        made: Tensor = self.step_norm(fed)
+        return made
+
+    def tools(
+        self, memory: Memory, decoded: Tensor, before: Tensor, rows: Tensor | None = None
+    ) -> Tensor:
+        """Return logits (n, places, tools + 1) of each tool and, last, of the plan's end.
+
+        Args:
+            memory: Joined messages.
+            decoded: Of ``decode``.
+            before: The tool before each place; see ``continued``.
+            rows: The message of each of n.
+        """
+        count = memory.sizes[0]
+        states, votes, weights = memory.part(0), memory.votes.tools, memory.votes.weights
+        if rows is not None:
+            states, votes, weights = states[rows], votes[rows], weights[rows]
+        end = self.end[None, None].expand(len(states), 1, -1)
+        keys = self.tool_key(torch.cat([states, end.to(states.dtype)], 1))
+        logits = dots(self.tool_query(decoded), keys)
+        told = self.tool_votes(votes).transpose(1, 2)
+        following = continued(memory.cases, weights, before, count)
+        logits = logits + self.next_votes(following)[..., 0]
+        made: Tensor = logits + nn.functional.pad(told, (0, 1))
+        return made
+
+    def arguments(
+        self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor
+    ) -> Tensor:
+        """Return a state (steps, parameters, SIZE) for each argument of a step.
+
+        Args:
+            memory: Joined messages.
+            states: Of the steps (steps, SIZE).
+            rows: The message of each step.
+            tools: Its tool.
+            parameters: Its tool's parameters, -1 beyond (steps, most).
+        """
+        there = parameters >= 0
+        own = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
+        wide = states[:, None].expand_as(own)
+        tool = memory.part(0)[rows, tools][:, None].expand_as(own)
+        made = self.mix(torch.cat([own, wide, tool], -1)) + own
+        present = memory.present[rows][:, None, None]
+        for layer in self.argument:
+            assert isinstance(layer, Decoding)
+            made = layer(made, there[:, None, None], memory.remembered(layer, rows), present)
+        out: Tensor = self.argument_norm(made)
+        return out
+
+    def kinds(
+        self,
+        memory: Memory,
+        states: Tensor,
+        rows: Tensor,
+        parameters: Tensor,
+        places: Tensor,
+        likeness: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return logits of what each argument may be.
+
+        Args:
+            memory: Joined messages.
+            states: Of the arguments (arguments, SIZE).
+            rows: The message of each.
+            parameters: Its parameter.
+            places: Its step's number, from 0.
+            likeness: See ``arrays``: of fields' names (parameters, fields, 2), and of context
+                fields' (n, parameters, context fields, 2).
+
+        Returns:
+            Plain kinds (arguments, PLAIN), choices (arguments, choices), context fields
+            (arguments, fields) and result fields by step (arguments, PLACES, fields).
+        """
+        votes = memory.votes
+        told = votes.kinds[rows, parameters]
+        base = self.plain(states).float() + self.kind_votes(told)
+        query = states[:, None]
+        voted = votes.choices[rows]
+        choice = dots(query, self.choice_key(memory.part(2))[rows])[:, 0]
+        choice = choice + self.choice_votes(torch.stack([voted, (voted > 0).float()], -1))[..., 0]
+        fields = memory.states[:, memory.words : memory.first]
+        voted = votes.context[rows, parameters]
+        told = torch.cat(
+            [torch.stack([voted, (voted > 0).float()], -1), likeness[1][rows, parameters]], -1
+        )
+        context = dots(query, self.context_key(fields)[rows])[:, 0]
+        context = context + self.context_votes(told)[..., 0]
+        voted = votes.fields[rows, parameters]
+        told = torch.cat(
+            [torch.stack([voted, (voted > 0).float()], -1), likeness[0][parameters]], -1
+        )
+        result = dots(query, self.field_key(memory.part(3))[rows])[:, 0]
+        result = result + self.field_votes(told)[..., 0]
+        steps = torch.arange(PLACES)
+        away = (places[:, None] - steps[None]).clamp(min=0, max=PLACES)
+        step = dots(query, self.place.weight[None, 1:] + self.distance(away))[:, 0]
+        result = result[:, None] + step[..., None] + base[:, None, None, 8]
+        return base[:, :PLAIN], choice + base[:, 6:7], context + base[:, 7:8], result
+
+    def spans(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
+        """Return logits (arguments, words, LONGEST) of runs by first word and length less one."""
+        words = memory.states[:, : memory.words]
+        query = states[:, None]
+        first = dots(query, self.span_first(words)[rows])[:, 0]
+        last = dots(query, self.span_last(words)[rows])[:, 0]
+        ends = [layer(words) for layer in self.span_ends]
+        joined = self.span_join(states)[:, None] * ends[0][rows]
+        both = (joined @ ends[1][rows].transpose(1, 2)).float() / 8
+        pair = first[:, :, None] + last[:, None] + both
+        start = torch.arange(memory.words)
+        stop = start[:, None] + torch.arange(LONGEST)
+        there = memory.present[:, : memory.words][rows][:, stop.clamp(max=memory.words - 1)]
+        found = pair[:, start[:, None], stop.clamp(max=memory.words - 1)] + self.length
+        return masked(found, there & (stop < memory.words))
+
+    def numbers(
+        self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor
+    ) -> Tensor:
+        """Return logits (arguments, numbers) of the message's numbers.
+
+        Args:
+            memory: Joined messages.
+            states: Of the arguments (arguments, SIZE).
+            weights: Of each message's numbers over its words (n, numbers, words).
+            facts: Of the numbers (n, numbers, 3).
+            rows: The message of each argument.
+        """
+        own = weights.to(memory.states.dtype) @ memory.states[:, : memory.words]
+        keys = self.number_key(own) + self.number_features(facts)
+        return dots(states[:, None], keys[rows])[:, 0]

@@ -1,0 +1,137 @@
+"""Plans as the plan parser writes them: each argument a kind and where it points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from casewright.planner.parser.message import Message
+from casewright.planner.parser.schema import Schema
+from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, StepRef, Value
+
+#: Kinds of an argument. The first six are complete or point to words; the others point to nodes.
+OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
+KIND_COUNT = 9
+#: Results of a step that can be referred to.
+RESULTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument as it is pointed to.
+
+    Attributes:
+        parameter: Its number in the schema.
+        kind: One of the kinds.
+        spans: The first and last words of every place where its text stands.
+        numbers: The message's numbers that have its value.
+        node: Of a choice, a context field or a result field: its number among its like.
+        step: The step that it refers to, counted from 0.
+        index: Which of that step's results.
+    """
+
+    parameter: int
+    kind: int = OMIT
+    spans: tuple[tuple[int, int], ...] = ()
+    numbers: tuple[int, ...] = ()
+    node: int = 0
+    step: int = 0
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """A step: its tool's number, and an argument for each of the tool's parameters."""
+
+    tool: int
+    arguments: tuple[Argument, ...]
+
+
+def pointed(
+    one: Argument, message: Message, schema: Schema, words: int, fields: int
+) -> tuple[int, int]:
+    """Return the first node that an argument points to, and the one past the last.
+
+    Args:
+        one: The argument.
+        message: Its message.
+        schema: The toolbox.
+        words: Places of words, before those of context fields and of the toolbox's nodes.
+        fields: Places of context fields.
+    """
+    if one.kind == SPAN:
+        return one.spans[0][0], one.spans[0][1] + 1
+    if one.kind == NUMBER:
+        number = message.numbers[one.numbers[0]]
+        return number.first, number.last + 1
+    first = {
+        CONTEXT: words,
+        CHOICE: words + fields + schema.first_choice,
+        STEP: words + fields + schema.first_result,
+    }.get(one.kind)
+    return (0, 0) if first is None else (first + one.node, first + one.node + 1)
+
+
+def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
+    """Return a plan as it is pointed to; ``None`` where a part of it cannot be pointed to."""
+    numbers = {tool.name: number for number, tool in enumerate(schema.tools)}
+    if any(tool not in numbers for tool in plan.tools):
+        return None
+    tools = [numbers[tool] for tool in plan.tools]
+    steps = []
+    for tool, step in zip(tools, plan.steps, strict=True):
+        found = []
+        for place in schema.parameters_of(tool):
+            value = step.argument(schema.parameters[place][1].name)
+            own = _argument(place, value, tools, schema, message)
+            if own is None:
+                return None
+            found.append(own)
+        steps.append(ReadStep(tool, tuple(found)))
+    return steps
+
+
+def _argument(
+    place: int, value: Value | None, tools: list[int], schema: Schema, message: Message
+) -> Argument | None:
+    parameter = schema.parameters[place][1]
+    match value:
+        case None:
+            return Argument(place)
+        case QuestionRef():
+            return Argument(place, QUESTION)
+        case Literal(bool(truth)):
+            return Argument(place, TRUE if truth else FALSE)
+        case Literal(str(text)):
+            if text in parameter.choices:
+                pairs = enumerate(schema.choices)
+                return Argument(
+                    place, CHOICE, node=next(n for n, own in pairs if own == (place, text))
+                )
+            spans = tuple(message.find(text)) or tuple(_closest(text, message))
+            return Argument(place, SPAN, spans=spans) if spans else None
+        case Literal(number):
+            own = tuple(n for n, one in enumerate(message.numbers) if one.value == number)
+            return Argument(place, NUMBER, numbers=own) if own else None
+        case ContextRef(name):
+            if name not in message.fields:
+                return None
+            return Argument(place, CONTEXT, node=message.fields.index(name))
+        case StepRef(step, name, index) if 1 <= step <= len(tools) and index < RESULTS:
+            owner = (tools[step - 1], name)
+            if owner not in schema.results:
+                return None
+            node = schema.results.index(owner)
+            return Argument(place, STEP, node=node, step=step - 1, index=index)
+    return None
+
+
+def _closest(text: str, message: Message) -> Iterator[tuple[int, int]]:
+    """Yield the shortest run of words that has most of the words of a text that is no span."""
+    from casewright.planner.parser.message import stem
+    from casewright.planner.parser.wording import words_in
+
+    wanted = {stem(word) for word in words_in(text)}
+    own = [place for place, word in enumerate(message.stems) if word in wanted]
+    if own and 2 * len({message.stems[place] for place in own}) >= len(wanted):
+        yield own[0], own[-1]

@@ -1,0 +1,218 @@
+"""A toolbox as the plan parser sees it: cards to encode, nodes, and how nodes are related."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner.parser.message import CLS, SEP, stem
+from casewright.planner.parser.wording import words_in
+from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec
+from casewright.tools.parameter import KINDS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+#: Longest parts of a card in tokens.
+CARD, DESCRIPTION, PARAMETER, CHOICE, FIELD, EXAMPLE = 256, 64, 32, 8, 6, 28
+#: Nodes of the joint layers.
+WORD, CONTEXT, TOOL, PARAM, CHOICES, RESULT = range(6)
+#: Relations of nodes: by type, then those of their own, then distances of words.
+OWN_TOOL, OWN_PARAM, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
+NEAR = 41
+REACH = 4
+RELATIONS = NEAR + 2 * REACH + 1
+PARAMETER_FEATURES = len(Source) + len(KINDS) + 2
+TOOL_FEATURES = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """A toolbox, flattened: nodes are its tools, parameters, choices and result fields, in order.
+
+    Attributes:
+        tools: The tools.
+        parameters: The number of the tool of each parameter, and the parameter.
+        choices: The number of the parameter of each choice, and its text.
+        results: The number of the tool of each result field, and its name.
+        cards: Token ids of each tool's card.
+        node_of: Of each card's tokens: the node that they tell of, or -1.
+        example_of: Of each card's tokens: whether they are the example's question.
+        named: Stems of each node's name.
+        told: Stems of each node's description.
+    """
+
+    tools: list[ToolSpec]
+    parameters: list[tuple[int, Parameter]] = field(default_factory=list)
+    choices: list[tuple[int, str]] = field(default_factory=list)
+    results: list[tuple[int, str]] = field(default_factory=list)
+    cards: list[list[int]] = field(default_factory=list)
+    node_of: list[list[int]] = field(default_factory=list)
+    example_of: list[list[bool]] = field(default_factory=list)
+    named: list[frozenset[str]] = field(default_factory=list)
+    told: list[frozenset[str]] = field(default_factory=list)
+    _related: list[NDArray[np.int64]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, toolbox: Toolbox, tokenizer: Tokenizer) -> Schema:
+        """Return a toolbox's schema."""
+        schema = cls(list(toolbox))
+        for number, tool in enumerate(schema.tools):
+            schema.results.extend((number, name) for name in tool.results)
+            for parameter in tool.parameters:
+                place = len(schema.parameters)
+                schema.parameters.append((number, parameter))
+                schema.choices.extend((place, choice) for choice in parameter.choices)
+        for number, tool in enumerate(schema.tools):
+            schema._write(number, tool, tokenizer)
+        schema._name()
+        return schema
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return self.first_result + len(self.results)
+
+    @property
+    def first_choice(self) -> int:
+        """The first choice's node; the first parameter's is the number of tools."""
+        return len(self.tools) + len(self.parameters)
+
+    @property
+    def first_result(self) -> int:
+        """The first result field's node."""
+        return self.first_choice + len(self.choices)
+
+    def parameters_of(self, tool: int) -> list[int]:
+        """Return the numbers of a tool's parameters."""
+        return [n for n, (owner, _) in enumerate(self.parameters) if owner == tool]
+
+    def _write(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
+        ids, nodes, example = [CLS], [-1], [False]
+
+        def add(text: str, node: int, most: int, shown: bool = False) -> None:
+            own = tokenizer.encode(text, add_special_tokens=False).ids[:most]
+            ids.extend(own)
+            nodes.extend([-1 if shown else node] * len(own))
+            example.extend([shown] * len(own))
+
+        add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, DESCRIPTION)
+        if tool.example is not None:
+            add(f"for example: {tool.example.query}", number, EXAMPLE, shown=True)
+        for place in self.parameters_of(number):
+            parameter = self.parameters[place][1]
+            name = " ".join(words_in(parameter.name))
+            add(f"; {name}: {parameter.description}", len(self.tools) + place, PARAMETER)
+            for choice, (owner, text) in enumerate(self.choices):
+                if owner == place:
+                    spoken = " ".join(words_in(text)) or text
+                    add(f", {spoken}", self.first_choice + choice, CHOICE)
+        for place, (owner, name) in enumerate(self.results):
+            if owner == number:
+                add(f"> {' '.join(words_in(name))}", self.first_result + place, FIELD)
+        self.cards.append([*ids[: CARD - 1], SEP])
+        self.node_of.append([*nodes[: CARD - 1], -1])
+        self.example_of.append([*example[: CARD - 1], False])
+
+    def _name(self) -> None:
+        for name, text in self._texts():
+            self.named.append(frozenset(map(stem, words_in(name))))
+            self.told.append(frozenset(map(stem, words_in(text))))
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        yield from ((tool.name, tool.description) for tool in self.tools)
+        yield from ((one.name, one.description) for _, one in self.parameters)
+        yield from ((text, text) for _, text in self.choices)
+        yield from ((name, name) for _, name in self.results)
+
+    def types(self) -> NDArray[np.int64]:
+        """Return each node's type, array (nodes,)."""
+        counts = (len(self.tools), len(self.parameters), len(self.choices), len(self.results))
+        return np.repeat(np.array([TOOL, PARAM, CHOICES, RESULT]), counts)
+
+    def relations(self) -> NDArray[np.int64]:
+        """Return the relation of each pair of nodes, array (nodes, nodes); worked out once."""
+        if not self._related:
+            self._related.append(self._relations())
+        return self._related[0]
+
+    def _relations(self) -> NDArray[np.int64]:
+        types = self.types()
+        owner = self._owners()
+        found = 6 * types[:, None] + types[None]
+        same = (owner[:, None] == owner[None]) & (types[:, None] == types[None])
+        found[same & (types != CHOICES)[:, None]] = SAME_TOOL
+        with_tool = (types == TOOL)[:, None] ^ (types == TOOL)[None]
+        found[with_tool & (owner[:, None] == owner[None])] = OWN_TOOL
+        for choice, (place, _) in enumerate(self.choices, self.first_choice):
+            node = len(self.tools) + place
+            found[choice, node] = found[node, choice] = OWN_PARAM
+        for place, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
+            for result, (other, name) in enumerate(self.results, self.first_result):
+                if other != tool and (kind := likeness(parameter.name, name)):
+                    found[place, result] = found[result, place] = kind
+        return found
+
+    def _owners(self) -> NDArray[np.int64]:
+        """Return the number of each node's tool."""
+        return np.array(
+            [
+                *range(len(self.tools)),
+                *(tool for tool, _ in self.parameters),
+                *(self.parameters[place][0] for place, _ in self.choices),
+                *(tool for tool, _ in self.results),
+            ],
+            dtype=np.int64,
+        )
+
+    def parameter_features(self) -> NDArray[np.float32]:
+        """Return what is declared of each parameter, array (parameters, PARAMETER_FEATURES)."""
+        rows = [
+            [
+                *(source in one.sources for source in Source),
+                *(one.kind == kind for kind in KINDS),
+                one.required,
+                bool(one.choices),
+            ]
+            for _, one in self.parameters
+        ]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), PARAMETER_FEATURES)
+
+    def tool_features(self) -> NDArray[np.float32]:
+        """Return what is known of each tool beside its card, array (tools, TOOL_FEATURES)."""
+        needs = {tool for tool, one in self.parameters if only_given(one) and one.required}
+        rows = [
+            [tool.name == NO_EVIDENCE.name, number in needs, not tool.parameters]
+            for number, tool in enumerate(self.tools)
+        ]
+        return np.array(rows, dtype=np.float32)
+
+
+def only_given(parameter: Parameter) -> bool:
+    """Say whether an argument can come from the context or an earlier step alone."""
+    return not parameter.choices and parameter.sources <= {Source.CONTEXT, Source.STEP}
+
+
+def likeness(parameter: str, field: str) -> int:
+    """Return how a parameter's name is related to a field's: 0 where it is not."""
+    one, other = words_in(parameter), words_in(field)
+    if one == other:
+        return SAME_NAME
+    shared = set(one) & set(other) - {"id", "no", "code", "nr", "key", "name"}
+    if not one or not other:
+        return 0
+    ends = one == other[-len(one) :] or other == one[-len(other) :]
+    return LIKE_NAME if shared or ends else 0
+
+
+def stems_by_node(stems: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+    """Return the nodes that have each stem."""
+    found: dict[str, list[int]] = {}
+    for node, own in enumerate(stems):
+        for one in own:
+            found.setdefault(one, []).append(node)
+    return found
