@@ -22,7 +22,7 @@ RESERVED = "tenant"
 def own_domain(
     name: str,
     toolbox: Toolbox | Callable[[], Toolbox],
-    queries: Sequence[AnnotatedQuery] | str | Path = (),
+    queries: Sequence[AnnotatedQuery] | Mapping[str, str] | str | Path = (),
     *,
     description: str = "",
     questions: Sequence[str] = (),
@@ -39,8 +39,9 @@ def own_domain(
         name: At most 64 lower-case letters, digits, ``_`` and ``-``, a letter first; none of the
             packaged domains'.
         toolbox: The tools; or what returns them, where opening them takes long.
-        queries: Annotated queries, from whose plans the case planner plans; or their JSON Lines
-            file. Without any, the tools' own examples are all that it knows.
+        queries: Annotated queries, from whose plans the case planner plans; or questions with
+            their plans; or a JSON Lines file. Without any, the tools' own examples are all that it
+            knows.
         description: One sentence.
         questions: Questions to try; by default the first of the annotated ones.
         scopes: Scope field to the values that a request may have, the default first; a field
@@ -90,9 +91,13 @@ def own_domain(
     )
 
 
-def _queries(name: str, given: Sequence[AnnotatedQuery] | str | Path) -> list[AnnotatedQuery]:
+def _queries(
+    name: str, given: Sequence[AnnotatedQuery] | Mapping[str, str] | str | Path
+) -> list[AnnotatedQuery]:
     if isinstance(given, str | Path):
         return read_annotated(Path(given))
+    if isinstance(given, Mapping):
+        return [AnnotatedQuery.read({"id": q, "query": q, "plan": p}) for q, p in given.items()]
     known: list[Any] = list(given)
     if other := [one for one in known if not isinstance(one, AnnotatedQuery)]:
         raise InputError(

@@ -15,6 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from casewright.graph import traces
 from casewright.graph.answer import Answer
 from casewright.graph.call import since
+from casewright.graph.checkpoint_reading import strict
 from casewright.graph.evidence import collect, shortfalls
 from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
@@ -53,9 +54,12 @@ def build_graph(
         limits: The budgets.
         checkpointer: None is compiled in unless given: whoever embeds the graph supplies one, and
             then had better run it with ``durability="sync"``, as is done here where one is given.
+            One that is given makes nothing of what it reads but plain values; see ``strict``.
 
     Raises (when invoked):
         InputError: Question, context or run context are unusable.
+        PlanError: The planner's plan, or an edited one, is not valid for the request: nothing of
+            it is run.
     """
     nodes = _Nodes(toolbox, planner, generator or ExtractiveGenerator(), limits or Limits())
     graph = StateGraph(
@@ -68,7 +72,7 @@ def build_graph(
     graph.add_edge("plan", "execute")
     graph.add_edge("execute", "generate")
     graph.add_edge("generate", END)
-    compiled = graph.compile(checkpointer=checkpointer, name=traces.NAME)
+    compiled = graph.compile(checkpointer=strict(checkpointer), name=traces.NAME)
     # A synchronous run gives every step a thread; a step that waits holds its own.
     config: RunnableConfig = {
         "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
@@ -134,19 +138,24 @@ class _Nodes:
             "fallback": result.fallback,
             "milliseconds": round(result.milliseconds, 3),
             "tokens": dict(result.tokens),
+            **result.doubt(),
         }
         get_stream_writer()({"event": "plan", "plan": str(result.plan), "planner": planning})
         return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
 
     def _execution(self, state: RunState) -> Execution:
         chosen = run_context()
+        _, request = self._asked(state)
+        plan = parse_plan(str(state["plan"]))
+        # Whoever wrote it: a planner of somebody's own, or an edit of the state.
+        request.validate(plan)
         return Execution(
-            plan=parse_plan(state["plan"]),
-            toolbox=chosen.toolbox or self.toolbox,
-            question=state["question"],
-            context=_given(state, "context", {}),
+            plan=plan,
+            toolbox=request.toolbox,
+            question=request.question,
+            context=request.context,
             caller=CallContext(
-                run_id=state["run_id"], question=state["question"], scope=dict(chosen.scope)
+                run_id=state["run_id"], question=request.question, scope=dict(chosen.scope)
             ),
             limits=self.limits.within(chosen.limits),
             write=get_stream_writer(),

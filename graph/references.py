@@ -44,8 +44,6 @@ class Known:
             case QuestionRef():
                 return self.question
             case ContextRef(field):
-                if self.context.get(field) is None:
-                    raise MissingReferenceError(f"The context has no {field}.")
                 return self.context[field]
             case StepRef():
                 return self._field(value)

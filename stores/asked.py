@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.errors import StoreDamagedError
 from casewright.stores.case import Case
 from casewright.stores.engines.engine import Point
 from casewright.stores.hit import Hit
@@ -16,6 +17,8 @@ from casewright.stores.schema import CaseSchema
 
 #: What single precision may be wrong by in a score of similarities, and more.
 SLACK = 1e-5
+#: The greatest cosine of two vectors in single precision, or in a server's half, and more.
+POSSIBLE = 1.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ class Asked:
         """Return points as hits of this query, in their order.
 
         Scores are made anew, in double precision: equal cases score alike on every engine.
+
+        Raises:
+            StoreDamagedError: A score is none that unit vectors can have.
         """
         if not points:
             return []
@@ -70,6 +76,7 @@ class Asked:
         scores = np.add.reduceat(vectors[:, :-1] * self.units.astype(np.float64), starts, axis=1)
         relevance = (scores * self.shares).sum(axis=1)
         quality = self.factor * vectors[:, -1].astype(np.float64) + self.constant
+        self._check_possible(points, scores, quality)
         names = list(self.schema.slices)
         return [
             Hit(
@@ -88,6 +95,24 @@ class Asked:
                 strict=True,
             )
         ]
+
+    def _check_possible(
+        self,
+        points: Sequence[Point],
+        scores: NDArray[np.float64],
+        quality: NDArray[np.float64],
+    ) -> None:
+        """Refuse scores that no stored case can have; NaN is one."""
+        low, high = ((1 - self.lambda_b) * bound for bound in self.schema.quality_range)
+        slack = self.slack + (POSSIBLE - 1) * (high - low)
+        possible = (np.abs(scores) <= POSSIBLE).all(axis=1)
+        possible &= (low - slack <= quality) & (quality <= high + slack)
+        if not possible.all():
+            raise StoreDamagedError(
+                f"The case {points[int(possible.argmin())].id} of {self.schema.name!r} has a score "
+                "that no case can have: its vector is damaged. Run casewright check on the store's "
+                "folder, or add the case anew."
+            )
 
 
 def spread(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -30,13 +30,18 @@ def progress_bar(
         description: What is being done, in a few words.
         total: Number of items.
         show: ``True`` or ``False`` to force it; ``None`` shows it on a terminal where the work is
-            long enough. Or a function that tells of a larger whole, which is advanced instead.
+            long enough, and elsewhere writes a line every ten seconds. Or a function that tells of
+            a larger whole, which is advanced instead.
     """
     if callable(show):
         yield show
         return
+    if show is None and not sys.stderr.isatty():
+        with told_progress(description, total, often=SELDOM) as advance:
+            yield advance
+        return
     if show is None:
-        show = sys.stderr.isatty() and total >= WORTH_A_BAR
+        show = total >= WORTH_A_BAR
     if not show:
         yield lambda count: None
         return
@@ -46,24 +51,30 @@ def progress_bar(
 
 @contextmanager
 def told_progress(
-    description: str, total: int | None = None, unit: str = "items", *, seconds: float = SELDOM
+    description: str,
+    total: int | None = None,
+    unit: str = "items",
+    *,
+    seconds: float = SELDOM,
+    often: float = OFTEN,
 ) -> Iterator[Advance]:
     """Tell of work that somebody waits for: a bar on a terminal, elsewhere a line now and then.
 
-    A line is written with every tenth that is done, but not twice a second, and whenever some
-    seconds have passed without one. Work that is done by then writes none.
+    A line is written with every tenth that is done, though not twice in ``often`` seconds, and
+    whenever some seconds have passed without one. Work that is done by then writes none.
 
     Args:
         description: What is being done, in a few words.
         total: Number of items; ``None`` where nobody can say how far the work is.
         unit: What the items are.
         seconds: After how long a line is written, whatever was done.
+        often: Seconds between two lines at least.
     """
     if sys.stderr.isatty():
         with _shown.bar(description, total) as advance:
             yield advance
         return
-    lines = _Lines(description, total, unit, seconds)
+    lines = _Lines(description, total, unit, seconds, often)
     thread = threading.Thread(target=lines.write_now_and_then, name="casewright-progress")
     thread.daemon = True
     thread.start()
@@ -82,10 +93,12 @@ def note(message: str) -> None:
 class _Lines:
     """Progress as lines of text."""
 
-    def __init__(self, description: str, total: int | None, unit: str, seconds: float) -> None:
+    def __init__(
+        self, description: str, total: int | None, unit: str, seconds: float, often: float
+    ) -> None:
         self.ended = threading.Event()
         self._description, self._total, self._unit = description, total, unit
-        self._seconds = seconds
+        self._seconds, self._often = seconds, often
         self._lock = threading.Lock()
         self._began = self._last = time.monotonic()
         self._done = self._tenths = 0
@@ -94,7 +107,7 @@ class _Lines:
         with self._lock:
             self._done += count
             tenths = 10 * self._done // self._total if self._total else 0
-            if tenths > self._tenths and time.monotonic() - self._last >= OFTEN:
+            if tenths > self._tenths and time.monotonic() - self._last >= self._often:
                 self._tenths = tenths
                 self._write()
 

@@ -1,6 +1,7 @@
 """What can be called: tool specifications, toolboxes, and what tools are made of."""
 
 from casewright.tools.alias import alias, original
+from casewright.tools.decorator import tool
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 from casewright.tools.from_function import tool_from_function
 from casewright.tools.from_langchain import tool_from_langchain
@@ -10,7 +11,7 @@ from casewright.tools.from_store import Search, tool_from_store
 from casewright.tools.parameter import Parameter
 from casewright.tools.results import evidence_text, rows, whole_number
 from casewright.tools.source import Source
-from casewright.tools.spec import NO_EVIDENCE, CallContext, ToolExample, ToolSpec
+from casewright.tools.spec import NO_EVIDENCE, CallContext, Tenant, ToolExample, ToolSpec
 from casewright.tools.toolbox import Toolbox
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Parameter",
     "Search",
     "Source",
+    "Tenant",
     "ToolExample",
     "ToolSpec",
     "Toolbox",
@@ -26,6 +28,7 @@ __all__ = [
     "evidence_text",
     "original",
     "rows",
+    "tool",
     "tool_from_function",
     "tool_from_langchain",
     "tool_from_record",

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from casewright.tools.call_threads import call_threads, owner
+
 Answer = TypeVar("Answer")
 #: How long a timed-out coroutine may take to clean up.
 CANCEL_SECONDS = 0.1
@@ -20,11 +22,15 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     Executors join their threads when the process ends, so that one hanging call would hold it for
     ever; a daemon thread can be abandoned. Context variables are handed on. A ``StopIteration`` or
     ``StopAsyncIteration`` becomes a ``RuntimeError``: no future that is awaited can hold the first.
+
+    Raises:
+        BusyError: So many threads are at work that no more may be begun.
     """
     future: Future[Answer] = Future()
     # Running from the start: who stops waiting cannot cancel it under the thread's hands.
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
+    threads, whose = call_threads(), owner.get()
 
     def work() -> None:
         try:
@@ -37,8 +43,10 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
             future.set_exception(error)
         else:
             future.set_result(answer)
+        finally:
+            threads.ended(whose)
 
-    threading.Thread(target=work, daemon=True, name="casewright-call").start()
+    threads.start(threading.Thread(target=work, daemon=True, name="casewright-call"), whose)
     return future
 
 
@@ -46,6 +54,7 @@ def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer
     """Call a function and return its answer, or abandon it.
 
     Raises:
+        BusyError: So many threads are at work that no more may be begun.
         TimeoutError: It did not return within ``seconds``.
     """
     if seconds is None:

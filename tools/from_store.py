@@ -136,7 +136,7 @@ def _tenant(name: str, store: CaseStore, context: CallContext, *, per_tenant: bo
     if per_tenant and not asked:
         raise ToolError(
             f"Tool {name!r} searches a tenant's cases, and the request names no tenant. Give one "
-            "in the run's context: RunContext(tenant=…)."
+            "in the run's context: RunContext(tenant=…), or by --tenant on the command line."
         )
     if per_tenant:
         return asked

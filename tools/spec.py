@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NewType
 
 from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
 Report = Callable[[Mapping[str, Any]], None]
+#: A function's parameter of this type is filled with the request's tenant.
+Tenant = NewType("Tenant", str)
 
 
 def _unheard(told: Mapping[str, Any]) -> None:
@@ -40,6 +42,20 @@ class CallContext:
     question: str = ""
     scope: Mapping[str, str] = field(default_factory=dict)
     report: Report = field(default=_unheard, compare=False, repr=False)
+
+    @property
+    def tenant(self) -> Tenant:
+        """Whose request it is: in the service by its token, and by nothing that it says.
+
+        Raises:
+            ToolError: Nobody said so.
+        """
+        if found := self.scope.get("tenant"):
+            return Tenant(found)
+        raise ToolError(
+            "The request names no tenant. Give one: RunContext(tenant=…) in a program, --tenant on "
+            "the command line."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from casewright.stores.store import CaseStore
 #: The collection of documents where no other name is given.
 COLLECTION = "documents"
 #: Raised when reading or splitting changes: files are read anew then.
-FORMAT = 1
+FORMAT = 2
 #: What reads and splits; another version may do it otherwise.
 READERS = ("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack")
 

@@ -7,6 +7,7 @@ line, and lose where they stood. So the tree is walked here, with the parsers th
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ BEFORE = re.compile(r"comment|attribute|annotation|decorator")
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Deeper than this, code was written by no person, and its symbols would help nobody.
 DEPTH = 60
+#: Bytes of a name or a receiver that are looked at.
+LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,14 @@ def outline(text: str, language: str) -> list[Definition]:
     return found
 
 
-def _walk(node: Node, around: str, row: int, found: list[Definition], depth: int) -> None:
+def _walk(
+    node: Node,
+    around: str,
+    row: int,
+    found: list[Definition],
+    depth: int,
+    first: int | None = None,
+) -> None:
     """Collect the definitions in a node.
 
     Args:
@@ -89,16 +99,24 @@ def _walk(node: Node, around: str, row: int, found: list[Definition], depth: int
         row: The row on which that begins. What begins on it too is not told apart by lines.
         found: Where they go.
         depth: How deep the node is.
+        first: The row on which it begins with its comments, where it stands around one definition.
     """
     if depth > DEPTH:
         return
-    for child in node.named_children:
-        name = _name(child)
+    children, seen = node.named_children, set[str]()
+    for number, child in enumerate(children):
+        belongs = first is not None and child.type not in seen
+        seen.add(child.type)
+        name, wraps = _name(child), child.type in WRAPPERS
+        begins = None
+        if name or wraps:
+            begins = first if belongs else _first_row(children, number)
         if not name or child.start_point.row == row:
-            _walk(child, around, row, found, depth + 1)
+            _walk(child, around, row, found, depth + 1, begins if wraps else None)
             continue
+        assert begins is not None
         symbol = f"{around}.{name}" if around else name
-        lines = Lines(_first_row(child), _last_row(child))
+        lines = Lines(begins, _last_row(child))
         if around and lines.first == lines.last:
             continue
         found.append(Definition(lines, symbol))
@@ -150,25 +168,21 @@ def _plain(named: Node | None) -> str:
 
 
 def _text(node: Node) -> str:
-    return (node.text or b"").decode(errors="replace")
+    # What is longer is no name, and patterns would be sought in it from every letter on.
+    return (node.text or b"")[-LONGEST:].decode(errors="replace")
 
 
-def _first_row(node: Node) -> int:
-    """Return the row on which a definition begins, with its comments and decorators."""
-    outer = node
-    while (
-        (parent := outer.parent) is not None
-        and parent.type in WRAPPERS
-        and next(child for child in parent.named_children if child.type == outer.type) == outer
-    ):
-        outer = parent
-    first, sibling = outer.start_point.row, outer.prev_named_sibling
-    while sibling is not None and BEFORE.search(sibling.type) and _last_row(sibling) == first - 1:
-        before = sibling.prev_named_sibling
-        # A comment behind other code is about that.
-        if before is not None and _last_row(before) == sibling.start_point.row:
+def _first_row(siblings: Sequence[Node], number: int) -> int:
+    """Return the row on which a node begins, with the comments and decorators before it."""
+    first = siblings[number].start_point.row
+    for place in range(number - 1, -1, -1):
+        sibling = siblings[place]
+        if not BEFORE.search(sibling.type) or _last_row(sibling) != first - 1:
             break
-        first, sibling = sibling.start_point.row, before
+        # A comment behind other code is about that.
+        if place and _last_row(siblings[place - 1]) == sibling.start_point.row:
+            break
+        first = sibling.start_point.row
     return first
 
 

@@ -27,8 +27,8 @@ from casewright.stores.documents.file_walk import (
     walk,
 )
 from casewright.stores.documents.kinds import DATA_BYTES, MADE, Kind, KindName, kind_of
-from casewright.stores.documents.reader import is_text, read_document
-from casewright.stores.documents.splitter import split
+from casewright.stores.documents.reader import is_text
+from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.store import BATCH, CaseStore
 
@@ -82,6 +82,7 @@ def ingest(
     exclude: Sequence[str] = (),
     kinds: Collection[KindName] = (),
     max_bytes: int = MAX_BYTES,
+    seconds: float = SECONDS,
     dry_run: bool = False,
     progress: bool | None = None,
 ) -> IngestReport:
@@ -101,6 +102,8 @@ def ingest(
         exclude: Patterns of files and folders in it to leave out; see ``file_walk.matches``.
         kinds: Kinds of files, of which each must be one, by its name's ending; empty for all.
         max_bytes: Larger files are not read.
+        seconds: Of computing that reading a file may take, and ten more for each megabyte of it;
+            one that takes longer is not read.
         dry_run: Read and compare, and write nothing.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
@@ -116,16 +119,17 @@ def ingest(
     found.files = [file for file in found.files if _is_of(file.source, kinds)]
     found.skipped = [(name, why) for name, why in found.skipped if _is_of(name, kinds)]
     folder = there if there.is_dir() else there.parent
-    run = _Run(store, root or folder.as_posix(), dry_run, found)
-    sources = None if there.is_dir() else {there.name}
+    name, sources = root or folder.as_posix(), None if there.is_dir() else {there.name}
     known = {
         source: cases
-        for source, cases in _known(store, run.root, sources).items()
+        for source, cases in _known(store, name, sources).items()
         if chosen(source, include, exclude) and _is_of(source, kinds)
     }
     _check_matched(include, found, known)
     show = sys.stderr.isatty() if progress is None else progress
-    with progress_bar("Ingesting files", len(found.files), show=show) as advance:
+    bar = progress_bar("Ingesting files", len(found.files), show=show)
+    with worker() as reading, bar as advance:
+        run = _Run(store, name, dry_run, found, reading, seconds)
         for file in found.files:
             run.file(file, known.pop(file.source, {}), max_bytes)
             advance(1)
@@ -150,6 +154,8 @@ class _Run:
     root: str
     dry_run: bool
     found: Walk
+    worker: Worker
+    seconds: float
     added: int = 0
     updated: int = 0
     unchanged: int = 0
@@ -204,7 +210,8 @@ class _Run:
             self.unchanged += len(known)
             self.files += 1
             return None
-        chunks = split(read_document(data, file.source, kind or Kind("text")))
+        how = kind or Kind("text")
+        chunks = self.worker.chunks(data, file.source, how, self.seconds)
         if not chunks:
             self.skipped.append((file.source, "it has no text"))
         return document_cases(chunks, self.store, self.root, file.source, now)

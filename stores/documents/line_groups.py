@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from casewright.stores.documents.text_size import MOST
+from casewright.stores.documents.text_size import MOST, text_sizes
 
 #: A group of this many tokens ends with its paragraph.
 ENOUGH = 96
@@ -18,6 +19,10 @@ ENOUGH = 96
 FEW = 32
 #: No part begins with such a line: it closes what is open.
 _CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
+
+
+#: How many tokens stand before each line of a text, and behind its last one; see ``line_sizes``.
+Sizes = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +36,18 @@ class Lines:
         """Return the text of these lines."""
         return "\n".join(lines[self.first : self.last + 1])
 
-    def size(self, sizes: Sequence[int]) -> int:
+    def size(self, sizes: Sizes) -> int:
         """Return how many tokens they have."""
-        return sum(sizes[self.first : self.last + 1])
+        return sizes[self.last + 1] - sizes[self.first]
+
+
+def line_sizes(lines: Sequence[str]) -> Sizes:
+    """Return how many tokens stand before each line, and behind the last; a word has at least one.
+
+    Of lines without one, a group could have any number.
+    """
+    found = zip(text_sizes(lines), lines, strict=True)
+    return list(accumulate((size or bool(line.strip()) for size, line in found), initial=0))
 
 
 def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
@@ -49,7 +63,7 @@ def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
         yield Lines(first, within.last)
 
 
-def grouped(lines: Sequence[str], sizes: Sequence[int]) -> list[Lines]:
+def grouped(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
     """Put paragraphs together.
 
     Only one that is too long by itself is longer than a chunk; the few words before it, which may
@@ -57,7 +71,7 @@ def grouped(lines: Sequence[str], sizes: Sequence[int]) -> list[Lines]:
     """
     groups: list[Lines] = []
     open_ = False
-    for paragraph in paragraphs(lines, Lines(0, len(lines) - 1)):
+    for paragraph in paragraphs(lines, within):
         joined = Lines(groups[-1].first, paragraph.last) if open_ else paragraph
         long = paragraph.size(sizes) > MOST
         if open_ and (groups[-1].size(sizes) < FEW if long else joined.size(sizes) <= MOST):
@@ -72,17 +86,16 @@ def grouped(lines: Sequence[str], sizes: Sequence[int]) -> list[Lines]:
     return groups
 
 
-def cut(lines: Sequence[str], sizes: Sequence[int], within: Lines) -> Iterator[Lines]:
+def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
     """Yield parts no longer than a chunk, each begun at a line that is indented little.
 
     A line that is too long by itself is a part by itself.
     """
     first = within.first
     while first <= within.last:
-        last, size = first, sizes[first]
-        while last < within.last and size + sizes[last + 1] <= MOST:
+        last = first
+        while last < within.last and Lines(first, last + 1).size(sizes) <= MOST:
             last += 1
-            size += sizes[last]
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
         part = _bare(lines, Lines(first, last))
@@ -91,13 +104,12 @@ def cut(lines: Sequence[str], sizes: Sequence[int], within: Lines) -> Iterator[L
         first = last + 1
 
 
-def _best_end(lines: Sequence[str], sizes: Sequence[int], full: Lines) -> int:
+def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
     """Return the last line of a part whose next line may begin another, at least half full."""
-    best, least, size = full.last, None, full.size(sizes)
+    best, least = full.last, None
     for end in range(full.last, full.first - 1, -1):
-        if size < MOST // 2:
+        if Lines(full.first, end).size(sizes) < MOST // 2:
             break
-        size -= sizes[end]
         following = lines[end + 1]
         if not following.strip() or _CLOSING.match(following):
             continue

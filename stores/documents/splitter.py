@@ -1,9 +1,9 @@
 """A document's parts as chunks, each with where it stands.
 
-Markdown is cut at its headings by LlamaIndex's ``MarkdownNodeParser``, source code at its
-definitions; what is long is cut further: prose between sentences by LlamaIndex's
-``SentenceSplitter``, code, data, lists and tables between lines. Chunks do not overlap: the ones
-before and after are found by their positions.
+Markdown is cut at its headings, source code at its definitions; what is long is cut further: prose
+between sentences by LlamaIndex's ``SentenceSplitter``, code, data, lists and tables between lines.
+Chunks do not overlap: the ones before and after are found by their positions. The time that it
+takes grows with the text's length, whatever it holds.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from casewright.stores.documents.code_outline import outline
-from casewright.stores.documents.line_groups import Lines, cut, grouped, paragraphs
+from casewright.stores.documents.line_groups import (
+    Lines,
+    Sizes,
+    cut,
+    grouped,
+    line_sizes,
+    paragraphs,
+)
+from casewright.stores.documents.long_text import passages
+from casewright.stores.documents.markdown_sections import sections
 from casewright.stores.documents.reader import Document, Part
-from casewright.stores.documents.text_size import MOST, counted, text_sizes
-
-if TYPE_CHECKING:
-    from llama_index.core.node_parser import SentenceSplitter
-    from llama_index.core.schema import BaseNode
+from casewright.stores.documents.text_size import MOST
 
 #: What a list, a table or a quotation begins a line with.
 LISTED = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
 #: A line of code that says nothing by itself: it closes what is above it.
-CLOSES = re.compile(r"\W*(?:end|endif|fi|done|esac)?\W*")
+CLOSES = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: The head of a class that has fewer tokens goes with the first definition in it.
 HEAD = 16
-#: A heading of Markdown, with what it says.
-HEADING = re.compile(r"#+\s+(.*?)\s*#*\s*\Z")
 #: Between the parts of a chunk's place: document, section, sub-section.
 PATH = " › "
 
@@ -71,7 +72,7 @@ def split(document: Document) -> list[Chunk]:
             case "data":
                 made = _data(part)
             case _:
-                made = _passages(part.text, 0)
+                made = _text(part)
         chunks += [replace(chunk, page=part.page) for chunk in made]
     title = document.title
     if not title:
@@ -81,22 +82,21 @@ def split(document: Document) -> list[Chunk]:
     return [replace(chunk, title=title) for chunk in chunks]
 
 
-def _passages(text: str, before: int) -> Iterator[Chunk]:
-    """Cut prose; ``before`` is how many lines of the file stand before it."""
-    lines = text.split("\n")
-    sizes = text_sizes(lines)
-    for group in grouped(lines, sizes):
+def _passages(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
+    """Cut prose."""
+    for group in grouped(lines, sizes, within):
         if group.size(sizes) <= MOST:
-            yield _chunk(lines, group, before)
+            yield _chunk(lines, group)
         elif LISTED.match(lines[list(paragraphs(lines, group))[-1].first]):
-            yield from _cut(lines, sizes, group, before)
+            yield from _cut(lines, sizes, group)
         else:
-            yield from _sentences(group.of(lines), before + group.first)
+            yield from _sentences(group.of(lines), group.first)
 
 
 def _sentences(text: str, before: int) -> Iterator[Chunk]:
+    """Cut a text; ``before`` is how many lines of the file stand before it."""
     end = 0
-    for piece in _sentence_splitter().split_text(text):
+    for piece in passages(text):
         # Pieces are parts of the text without the white space between them.
         at = text.index(piece, end)
         first = before + text.count("\n", end, at) + 1
@@ -105,66 +105,46 @@ def _sentences(text: str, before: int) -> Iterator[Chunk]:
         end = at + len(piece)
 
 
-@cache
-def _sentence_splitter() -> SentenceSplitter:
-    from llama_index.core.node_parser import SentenceSplitter
-
-    return SentenceSplitter(chunk_size=MOST, chunk_overlap=0, tokenizer=counted)
-
-
-def _cut(lines: Sequence[str], sizes: Sequence[int], within: Lines, before: int) -> Iterator[Chunk]:
+def _cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
     for part in cut(lines, sizes, within):
         if part.size(sizes) <= MOST:
-            yield _chunk(lines, part, before)
+            yield _chunk(lines, part)
         else:
-            yield from _sentences(part.of(lines), before + part.first)
+            yield from _sentences(part.of(lines), part.first)
 
 
-def _chunk(lines: Sequence[str], part: Lines, before: int) -> Chunk:
-    return Chunk(
-        part.of(lines), first_line=before + part.first + 1, last_line=before + part.last + 1
-    )
+def _chunk(lines: Sequence[str], part: Lines) -> Chunk:
+    return Chunk(part.of(lines), first_line=part.first + 1, last_line=part.last + 1)
+
+
+def _text(part: Part) -> Iterator[Chunk]:
+    lines = part.text.split("\n")
+    return _passages(lines, line_sizes(lines), Lines(0, len(lines) - 1))
 
 
 def _data(part: Part) -> Iterator[Chunk]:
     lines = part.text.split("\n")
-    return _cut(lines, text_sizes(lines), Lines(0, len(lines) - 1), 0)
+    return _cut(lines, line_sizes(lines), Lines(0, len(lines) - 1))
 
 
 def _sections(part: Part) -> Iterator[Chunk]:
-    from llama_index.core.node_parser import MarkdownNodeParser
-    from llama_index.core.schema import Document as TextDocument
-
-    # A heading may hold any letter but the end of its line.
-    parser = MarkdownNodeParser(header_path_separator="\n", include_prev_next_rel=False)
-    # It writes a heading anew, with a space: only what has one can be found again.
-    text = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text)
-    end = before = 0
-    sections = parser.get_nodes_from_documents([TextDocument(text=text)])
-    for section, following in zip_longest(sections, sections[1:]):
-        said = section.get_content()
-        at = text.index(said, end)
-        before += text.count("\n", end, at)
-        head, _, body = said.partition("\n")
-        own = HEADING.match(head)
-        above = _above(section)
+    # A heading is shown with a space, whatever stands there.
+    lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
+    sizes, made = line_sizes(lines), list(sections(lines))
+    for section, following in zip_longest(made, made[1:]):
         # What is only a heading is told by the sections below it.
-        if not (own and not body and following and len(_above(following)) > len(above)):
-            for chunk in _passages(said, before):
-                yield replace(chunk, heading=(*above, own[1]) if own and own[1] else above)
-        before += said.count("\n")
-        end = at + len(said)
-
-
-def _above(section: BaseNode) -> tuple[str, ...]:
-    """Return the headings above a section, without its own."""
-    found = (HEADING.match(f"# {one}") for one in section.metadata["header_path"].split("\n"))
-    return tuple(heading[1] for heading in found if heading and heading[1])
+        body = any(line.strip() for line in lines[section.lines.first + 1 : section.lines.last + 1])
+        below = following is not None and len(following.above) > len(section.above)
+        if section.heading and not body and below:
+            continue
+        heading = (*section.above, section.heading) if section.heading else section.above
+        for chunk in _passages(lines, sizes, section.lines):
+            yield replace(chunk, heading=heading)
 
 
 def _code(part: Part, language: str) -> Iterator[Chunk]:
     lines = part.text.split("\n")
-    sizes = text_sizes(lines)
+    sizes = line_sizes(lines)
     owner = [""] * len(lines)
     definitions = outline(part.text, language)
     for definition in definitions:
@@ -183,6 +163,6 @@ def _code(part: Part, language: str) -> Iterator[Chunk]:
         # ``class A:`` says nothing by itself, and something about its first method.
         if number < len(lines) and owner[number].startswith(f"{of}.") and span.size(sizes) < HEAD:
             continue
-        for chunk in _cut(lines, sizes, span, 0):
+        for chunk in _cut(lines, sizes, span):
             yield replace(chunk, symbol=of)
         first = number

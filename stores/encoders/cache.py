@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 
 from casewright.stores.encoders.checked import checked_vectors
 from casewright.stores.encoders.encoder import Encoder
+from casewright.stores.encoders.vector_file import VectorFile
 
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
-#: Keys a query to SQLite, below its limit on variables.
-CHUNK = 500
 #: Before the key of a query that its encoder embeds apart: no byte of UTF-8, so in no other key.
 QUERY = b"\xff"
 
@@ -28,7 +26,8 @@ class CachedEncoder:
     """An encoder with a cache in memory and, where a folder is given, on disk.
 
     The disk cache is one SQLite file; its key is the SHA-256 of the encoder's name and the text.
-    A cache that cannot be read or written is left aside: the encoder still answers.
+    A cache that cannot be read or written is left aside, and a vector that is not as it was
+    written is made anew.
 
     Attributes:
         encoder: What is cached.
@@ -45,8 +44,7 @@ class CachedEncoder:
         self.cue: str = getattr(encoder, "cue", "")
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
-        self._folder = folder
-        self._db: sqlite3.Connection | None = None
+        self._file = VectorFile(folder, self.dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
@@ -72,15 +70,17 @@ class CachedEncoder:
         with self._lock:
             known = {key: self._memory[key] for key in keys if key in self._memory}
             if len(known) < len(set(keys)):
-                known |= self._from_disk([key for key in set(keys) if key not in known])
+                known |= self._file.read([key for key in set(keys) if key not in known])
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         if missing:
             answer = encode(list(missing.values()))
             made = checked_vectors(answer, len(missing), self.dimension, self.name)
             fresh = dict(zip(missing, made, strict=True))
             known |= fresh
-            with self._lock:
-                self._to_disk(fresh)
+            # One text is a question: cheap to encode, and nobody's business on disk.
+            if len(fresh) > 1:
+                with self._lock:
+                    self._file.write(fresh)
         with self._lock:
             for key in keys:
                 self._memory[key] = known[key]
@@ -95,50 +95,15 @@ class CachedEncoder:
         data = f"{self.name}\0{text}".encode("utf-8", "surrogatepass")
         return hashlib.sha256(kind + data).digest()
 
-    def _connection(self) -> sqlite3.Connection | None:
-        if self._db is None and self._folder is not None:
-            try:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._db = sqlite3.connect(
-                    self._folder / "embeddings.sqlite", timeout=5, check_same_thread=False
-                )
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=NORMAL")
-                self._db.execute(
-                    "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB)"
-                    " WITHOUT ROWID"
-                )
-            except (sqlite3.Error, OSError):
-                self._folder, self._db = None, None
-        return self._db
 
-    def _from_disk(self, keys: list[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        db = self._connection()
-        found: dict[bytes, NDArray[np.float32]] = {}
-        if db is None:
-            return found
-        try:
-            for start in range(0, len(keys), CHUNK):
-                part = keys[start : start + CHUNK]
-                marks = ",".join("?" * len(part))
-                rows = db.execute(f"SELECT key, vector FROM embedding WHERE key IN ({marks})", part)
-                for key, blob in rows:
-                    if len(blob) == 4 * self.dimension:
-                        found[key] = np.frombuffer(blob, dtype=np.float32)
-        except sqlite3.Error:
-            self._folder, self._db = None, None
-        return found
+class UncachedQuestions:
+    """An encoder without its cache for single texts: what is timed is a question never seen."""
 
-    def _to_disk(self, fresh: dict[bytes, NDArray[np.float32]]) -> None:
-        # One text is a question: cheap to encode, and nobody's business on disk.
-        db = self._connection() if len(fresh) > 1 else None
-        if db is None:
-            return
-        try:
-            with db:
-                db.executemany(
-                    "INSERT OR REPLACE INTO embedding VALUES (?, ?)",
-                    [(key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items()],
-                )
-        except sqlite3.Error:
-            self._folder, self._db = None, None
+    def __init__(self, encoder: CachedEncoder) -> None:
+        self._encoder = encoder
+        self.name = encoder.name
+        self.dimension = encoder.dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n texts as an array (n, dimension)."""
+        return (self._encoder.encoder if len(texts) == 1 else self._encoder).embed(texts)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
-from casewright.stores.encoders.onnx_export import EXPORTING, export_onnx, quiet
+from casewright.stores.encoders.onnx_cache import made_once
+from casewright.stores.encoders.onnx_export import export_onnx, quiet
 from casewright.stores.encoders.onnx_session import inference_session
 from casewright.stores.paths import cache_folder
-from casewright.stores.progress import note, told_progress
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -107,11 +107,12 @@ def packaged_minilm() -> Path:
 def _exported() -> Path:
     weights = packaged_minilm() / "model.safetensors"
     target = cache_folder() / "encoders" / f"all-MiniLM-L6-v2-{weights.stat().st_size}.onnx"
-    with EXPORTING:
-        if not target.exists():
-            note("Preparing the offline encoder, once: exporting all-MiniLM-L6-v2 to ONNX …")
-            with told_progress("Exporting all-MiniLM-L6-v2"):
-                _export(weights.parent, target)
+    made_once(
+        target.parent,
+        [target.name],
+        "the offline encoder",
+        lambda: _export(weights.parent, target),
+    )
     return target
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreError
+from casewright.stores.engines.edge_child import examined
 from casewright.stores.engines.edge_payload import payload
-from casewright.stores.engines.edge_shard import ShardFolder, uuids
+from casewright.stores.engines.edge_shard import PAGE, ShardFolder, uuids
 from casewright.stores.engines.engine import (
     NoCollectionError,
     Point,
@@ -24,13 +25,16 @@ from casewright.stores.engines.engine import (
 from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.folder import usable
 from casewright.stores.engines.upload import Upload, one_by_one
+from casewright.stores.room import check_room
 from casewright.stores.where import edge_filter
 
 if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
-#: Points a page when a whole collection is read; and the most that a search asks for.
-PAGE, LIMIT = 1000, 1 << 31
+#: The most that a search asks for.
+LIMIT = 1 << 31
+#: Bytes that Edge writes for each of a case: to its log, its text and its vector; and more.
+WRITTEN = 4
 
 
 class EdgeEngine:
@@ -51,6 +55,7 @@ class EdgeEngine:
         self._users = 0
         self._shards: dict[str, EdgeShard] = {}
         self._remembered: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        self._checked: set[str] = set()
         self._closed = False
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
@@ -63,6 +68,7 @@ class EdgeEngine:
         with self._opened():
             disk = ShardFolder(self._folder, collection)
             if not disk.path.exists():
+                check_room(self._folder)
                 disk.make(dimension, layout)
 
     def upsert(
@@ -77,16 +83,18 @@ class EdgeEngine:
         Raises:
             InputError: An id is no UUID, or a vector is not finite, or of another length than the
                 collection's.
+            DiskFullError: There is no room for it.
         """
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 
         rows = self._usable(collection, vectors, (len(ids),))
-        with self._using(collection, reading=False) as (shard, _):
-            points = [
-                EdgePoint(i, row, payload(p))
-                for i, row, p in zip(uuids(ids), rows, payloads, strict=True)
-            ]
+        known = uuids(ids)
+        kept = [payload(p, str(i), row) for i, row, p in zip(known, rows, payloads, strict=True)]
+        points = [EdgePoint(i, row, p) for i, row, p in zip(known, rows, kept, strict=True)]
+        size = rows.nbytes + sum(len(one["json"].encode()) for one in kept)
+        check_room(self._folder, WRITTEN * size)
+        with self._writing(collection, 0, len(ids)) as shard:
             shard.update(UpdateOperation.upsert_points(points))
 
     def uploading(
@@ -205,7 +213,7 @@ class EdgeEngine:
         """Remove points; see ``Engine``."""
         from qdrant_edge import UpdateOperation
 
-        with self._using(collection, reading=False) as (shard, _):
+        with self._writing(collection, len(ids), 0) as shard:
             shard.update(UpdateOperation.delete_points(uuids(ids)))
 
     def drop(self, collection: str) -> None:
@@ -213,6 +221,7 @@ class EdgeEngine:
         with self._opened():
             disk = ShardFolder(self._folder, collection)
             self._remembered.pop(collection, None)
+            self._checked.discard(collection)
             if (shard := self._shards.pop(collection, None)) is not None:
                 disk.close(shard)
             disk.remove()
@@ -253,10 +262,29 @@ class EdgeEngine:
                 disk = ShardFolder(self._folder, collection)
                 if not disk.path.exists():
                     return None
-                if collection not in self._shards:
-                    disk.check()
+                self._check(disk)
                 self._remembered[collection] = disk.remembered()
             return self._remembered[collection]
+
+    def _check(self, disk: ShardFolder) -> None:
+        """Find damage, once, in a shard that is not loaded."""
+        if disk.collection in self._checked:
+            return
+        if not disk.check():
+            # What a killed process left may end the one that loads it.
+            examined(disk, self._folder_lock)
+        self._checked.add(disk.collection)
+
+    @contextmanager
+    def _writing(self, collection: str, fewer: int, more: int) -> Iterator[EdgeShard]:
+        """Give a shard for a write that leaves at most so many fewer, or more, cases."""
+        using = self._using(collection, reading=False)
+        with self.writing, using as (shard, disk), usable(self._folder):
+            there = shard.info().points_count
+            disk.count.write(there - fewer, there + more)
+            yield shard
+            there = shard.info().points_count
+            disk.count.write(there, there)
 
     @contextmanager
     def _using(
@@ -268,6 +296,7 @@ class EdgeEngine:
             if collection not in self._shards:
                 if not disk.path.exists():
                     raise self._missing(collection)
+                self._check(disk)
                 self._shards[collection] = disk.load()
             shard = self._shards[collection]
             self._users += 1

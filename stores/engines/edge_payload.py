@@ -1,7 +1,7 @@
 """How a case is kept in Qdrant Edge: as one JSON text, beside what conditions may ask for.
 
-Edge itself would take ``True`` in a condition for 1, round large whole numbers, and accept a
-payload nested so deeply that it cannot be read again.
+Its id and its checksums are there too. Edge itself would take ``True`` in a condition for 1, round
+large whole numbers, and accept a payload nested so deeply that it cannot be read again.
 """
 
 from __future__ import annotations
@@ -11,22 +11,31 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 
-def payload(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is stored of a case's JSON-plain form.
+from casewright.stores.engines.case_sums import SUMS, check_sums, sums_of
+
+
+def payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
+    """Return what is stored of a case's JSON-plain form, and of its id and vector.
 
     ``tags`` holds a text for each value of its metadata: as texts, whole numbers of any size are
     told apart, and a field's name is no path. ``numbers`` holds the finite numbers, for ranges.
     """
     metadata = case.get("metadata") or {}
+    text = json.dumps(case, ensure_ascii=False)
+    tags = [
+        tag(name, value)
+        for name, values in _values(metadata)
+        for value in values
+        if isinstance(value, (str, int))
+    ]
     return {
-        "json": json.dumps(case, ensure_ascii=False),
-        "tags": [
-            tag(name, value)
-            for name, values in _values(metadata)
-            for value in values
-            if isinstance(value, (str, int))
-        ],
+        "id": id_,
+        SUMS: sums_of(id_, [text, *tags], vector),
+        "json": text,
+        "tags": tags,
         "numbers": [
             {"field": name, "value": float(value)}
             for name, values in _values(metadata)
@@ -34,6 +43,19 @@ def payload(case: Mapping[str, Any]) -> dict[str, Any]:
             if is_number(value)
         ],
     }
+
+
+def read_payload(
+    stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
+) -> Mapping[str, Any]:
+    """Return the case's JSON-plain form that ``payload`` was given.
+
+    Raises:
+        ValueError: It is not as it was written; ``KeyError`` or ``TypeError`` where it is no case.
+    """
+    check_sums(stored, id_, [stored["json"], *stored["tags"]], vector)
+    case: Mapping[str, Any] = json.loads(stored["json"])
+    return case
 
 
 def tag(name: str, value: Any) -> str:

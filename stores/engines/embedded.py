@@ -10,8 +10,8 @@ from casewright.errors import DependencyError, InputError
 from casewright.stores.engines.edge_engine import EdgeEngine
 from casewright.stores.engines.edge_shard import SHARDS
 from casewright.stores.engines.engine import Engine
-from casewright.stores.engines.folder import damaged, hold_folder, open_client, usable
-from casewright.stores.engines.qdrant_engine import QdrantEngine
+from casewright.stores.engines.folder import damaged, hold_folder, usable
+from casewright.stores.engines.local_engine import LocalEngine
 from casewright.stores.whole_file import write_whole
 
 #: At the top of a folder: the name of the engine that wrote it.
@@ -41,7 +41,7 @@ def open_folder(
     lock = hold_folder(folder, deadline)
     try:
         with usable(folder):
-            written = _writer(folder)
+            written = writer(folder)
             if written:
                 check_engine(folder, engine, written)
             name = written or engine or ("edge" if _edge_is_there() else "local")
@@ -51,7 +51,7 @@ def open_folder(
                 write_whole(folder / RECORD, json.dumps({"engine": name}))
         if name == "edge":
             return name, EdgeEngine(folder, lock)
-        return name, QdrantEngine(open_client(folder, deadline), str(folder), lock)
+        return name, LocalEngine(folder, lock, deadline)
     except BaseException:
         lock.close()
         raise
@@ -66,7 +66,7 @@ def check_engine(folder: str | Path, wanted: str | None, written: str) -> None:
         )
 
 
-def _writer(folder: Path) -> str | None:
+def writer(folder: Path) -> str | None:
     """Return the name of the engine that wrote a folder; ``None`` for a new one."""
     try:
         name = json.loads((folder / RECORD).read_text(encoding="utf-8"))["engine"]

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
+from casewright.stores.engines.local_points import points_only
+from casewright.stores.room import as_disk_error
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -64,6 +66,8 @@ def usable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if full := as_disk_error(error):
+            raise full from error
         raise StoreError(
             f"The store's folder {folder} cannot be used: {error.strerror or error}. "
             "Choose a folder that you may write to."
@@ -113,10 +117,11 @@ def _client(folder: Path) -> QdrantClient:
 
     try:
         _check_whole(folder)
-        return QdrantClient(path=str(folder))
+        with points_only():
+            return QdrantClient(path=str(folder))
     except (OSError, StoreError):
         raise
-    # Local mode unpickles what it stored: a damaged file can raise anything.
+    # Of a damaged file anything can be raised.
     except Exception as error:
         if "already accessed" in str(error):
             raise in_use(folder) from error

@@ -20,6 +20,7 @@ from casewright.stores.engines.engine import (
     Where,
 )
 from casewright.stores.engines.examples import check_examples
+from casewright.stores.engines.local_points import points_only
 from casewright.stores.engines.upload import Upload, one_by_one
 from casewright.stores.where import qdrant_filter
 
@@ -229,11 +230,13 @@ class QdrantEngine:
         from qdrant_client import models
 
         vector = models.VectorParams(size=dimension, distance=models.Distance.DOT)
-        self._write(
-            lambda client: client.create_collection(
-                collection, vectors_config=vector, metadata=metadata
+        # It reads what lies at the new collection's place already.
+        with points_only():
+            self._write(
+                lambda client: client.create_collection(
+                    collection, vectors_config=vector, metadata=metadata
+                )
             )
-        )
 
     def _batch(
         self,

@@ -1,0 +1,102 @@
+"""A shard that a killed process left is first loaded by a child: damage there may end its process.
+
+``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` is that child.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
+from casewright.stores.engines.edge_salvage import salvaged
+from casewright.stores.engines.edge_shard import ShardFolder
+
+#: Seconds after which a child that still reads is held to read for ever.
+SECONDS = 3600
+
+
+def examined(disk: ShardFolder, lock: IO[str]) -> int:
+    """Have a child load a copy of a shard and read every case; return how many there are.
+
+    Args:
+        disk: The shard, which is not loaded.
+        lock: The store's folder's, which is held until the child has ended, too.
+
+    Raises:
+        StoreDamagedError: A case is not as it was written, some are missing, or the child died.
+        StoreError: The system does not let it be done.
+    """
+    return int(_run("examine", disk, lock)["cases"])
+
+
+def rebuilt(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
+    """Have children build a shard anew of what is sound in it; see ``edge_salvage.salvaged``.
+
+    Raises:
+        StoreError: The system does not let it be done.
+    """
+    try:
+        return _run("salvage", disk, lock)
+    except StoreDamagedError:
+        # Edge cannot load it.
+        return _run("salvage-files", disk, lock)
+
+
+def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
+    # -P: no module of the folder that the command runs in takes the place of one of ours.
+    command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            pass_fds=[lock.fileno()],
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise disk.damaged("reading it does not end") from error
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise disk.damaged(f"a process that loaded it was ended by {name}")
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, LookupError) as error:
+        raise StoreError(
+            f"The store's folder {disk.store} could not be looked into by a process of its own: "
+            f"{cleaned(done.stderr[-400:]) or f'it ended with code {done.returncode}'}."
+        ) from error
+    if "error" in answer:
+        kind = StoreDamagedError if answer["damaged"] else StoreError
+        raise kind(answer["error"])
+    return answer
+
+
+def _main(task: str, folder: str, collection: str) -> dict[str, Any]:
+    disk = ShardFolder(Path(folder), collection)
+    if task != "examine":
+        return salvaged(disk, loading=task == "salvage")
+    cases = 0
+    with disk.copied() as copy, disk.translated(reading=True):
+        shard = copy.load()
+        for point, record in copy.points(shard):
+            if point is None:
+                raise disk.damaged(f"the case {record.id} is not as it was written")
+            cases += 1
+        shard.close()
+    return {"cases": cases}
+
+
+if __name__ == "__main__":
+    try:
+        told = _main(*sys.argv[1:])
+    except (CasewrightError, OSError) as error:
+        told = {"error": str(error), "damaged": isinstance(error, StoreDamagedError)}
+    print(json.dumps(told), flush=True)

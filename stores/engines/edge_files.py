@@ -1,0 +1,65 @@
+"""A shard's cases read from its files, without Edge, which for a damaged one gives all of them up.
+
+It is the form of the version that is pinned: a table of where each payload stands, pages of
+payloads packed by LZ4, and chunks of vectors in the table's order. Which of them are sound, their
+checksums tell.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Of the table: how many rows there are; of a row whether it is in use, page, block, length.
+ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
+#: Bytes of a block, of a chunk of vectors at most, and of the longest payload that is unpacked.
+BLOCK, CHUNK, LONGEST = 128, 1 << 25, 1 << 28
+
+
+def stored_cases(
+    shard: Path, dimension: int
+) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
+    """Yield the payload and the vector of every case; ``None`` for one that cannot be read."""
+    for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
+        data = table.read_bytes()
+        places = ROW.iter_unpack(data[4 : 4 + ROWS.unpack_from(data)[0] * ROW.size])
+        for row, (used, page, block, length) in enumerate(places):
+            if not used:
+                continue
+            try:
+                pages = table.with_name(f"page_{page}.dat")
+                payload = _payload(_read(pages, block * BLOCK, length))
+                yield payload, _vector(table.parents[1], row, dimension)
+            # A damaged payload may raise anything.
+            except Exception:  # noqa: BLE001
+                yield None
+
+
+def _payload(packed: bytes) -> dict[str, Any]:
+    import lz4.block
+
+    if int.from_bytes(packed[:4], "little") > LONGEST:
+        raise ValueError
+    return dict(json.loads(lz4.block.decompress(packed)))
+
+
+def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
+    size = 4 * dimension
+    chunk, place = divmod(row, CHUNK // size)
+    file = segment / "vector_storage" / "vectors" / f"chunk_{chunk}.mmap"
+    return np.frombuffer(_read(file, place * size, size), dtype="<f4")
+
+
+def _read(file: Path, start: int, length: int) -> bytes:
+    with file.open("rb") as opened:
+        opened.seek(start)
+        data = opened.read(min(length, LONGEST))
+    if len(data) != length:
+        raise ValueError
+    return data
