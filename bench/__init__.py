@@ -1,1 +1,1 @@
-"""What Casewright is measured by: one command a file."""
+"""What Casewright is measured by; a bench takes what its command's options say."""

@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from casewright.bench.planner import UncachedQuestions
+from casewright.bench.frozen import shipped_planners
+from casewright.bench.harness import mean, p50, read_ground, verdicts_of
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.finetune.evaluation import Verdict, judge
-from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
+from casewright.finetune.evaluation import Verdict
+from casewright.planner import AnnotatedQuery, plan_store
 from casewright.planner.conversations import Conversation
 from casewright.planner.request import Planner, Turn
-from casewright.planner.shipped import SHIPPED, is_shipped
-from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
+from casewright.serve.planners import make_planner
 from casewright.serve.session import open_reader
-from casewright.stores import default_encoder
-from casewright.stores.paths import data_folder
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox
-
-FollowUps = Sequence[tuple[str, AnnotatedQuery]]
-#: Turns before a follow-up, by its place among the follow-ups.
-Histories = Callable[[int], Sequence[Turn]]
 
 
 def measure_conversations(domain_name: str) -> Report:
     """Plan for the follow-ups of the conversations that are for measuring only.
 
-    Args:
-        domain_name: A domain that has such conversations.
-
     Raises:
         InputError: The domain has none.
     """
-    from casewright.domains import find_domain
-
-    domain = find_domain(domain_name)
+    ground = read_ground(domain_name)
+    domain, toolbox = ground.domain, ground.toolbox
     kept = [one for one in domain.conversations() if one.measuring]
     if not kept:
         raise InputError(
@@ -47,32 +35,27 @@ def measure_conversations(domain_name: str) -> Report:
         )
     follow_ups = [turn for one in kept for turn in one.follow_ups]
     alone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
-    encoder = default_encoder()
-    opened = domain.open(data_folder() / domain.name, encoder, False)
-    toolbox = opened.toolbox
-    opened.close()
     rows: list[dict[str, Any]] = []
     figures = {
         "conversations": float(len(kept)),
         "follow_ups": float(len(follow_ups)),
         "questions_that_stand_alone": float(len(alone)),
     }
-    names = (CASE_PLANNER, SHAPE_PLANNER, *((SHIPPED,) if is_shipped() else ()))
-    with plan_store(domain.queries(), UncachedQuestions(encoder)) as store:
+    with plan_store(domain.queries(), ground.uncached) as store:
         reader = open_reader(domain)
-        for name in names:
-            planner = make_planner(name, store, reader, encoder=UncachedQuestions(encoder))
+        for name in shipped_planners():
+            planner = make_planner(name, store, reader)
             for label, histories in _histories(kept).items():
-                verdicts = _verdicts(planner, follow_ups, toolbox, histories, f"{name}, {label}")
-                rows += _rows(name, label, follow_ups, verdicts)
+                queries = [query for _, query in follow_ups]
+                verdicts = verdicts_of(planner, queries, toolbox, f"{name}, {label}", histories)
+                own = _rows([kind for kind, _ in follow_ups], verdicts)
+                rows += [{"planner": name, "history": label, **row} for row in own]
                 suffix = f"{name}_{label.replace(' ', '_').replace(chr(39), '')}"
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
-                spent = [verdict.milliseconds for verdict in verdicts]
-                figures[f"plan_ms_p50_{suffix}"] = float(np.median(spent))
-            figures[f"share_unchanged_{name}_standing_alone"] = _unchanged(
-                planner, alone, toolbox, kept
-            )
+                figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
+            unchanged = _unchanged(planner, alone, toolbox, kept)
+            figures[f"share_unchanged_{name}_standing_alone"] = unchanged
     return Report(
         bench="conversations",
         settings={"domain": domain.name},
@@ -88,57 +71,27 @@ def measure_conversations(domain_name: str) -> Report:
     )
 
 
-def _histories(kept: Sequence[Conversation]) -> dict[str, Histories]:
+def _histories(kept: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
     """Return the turns before each follow-up: its own, none, another conversation's."""
-    own, others = [], []
+    own: list[Sequence[Turn]] = []
+    others: list[Sequence[Turn]] = []
     for at, conversation in enumerate(kept):
         length = len(conversation.turns)
         alike = [*kept[at + 1 :], *kept[:at]]
         other = next(one for one in alike if len(one.turns) == length)
         own += [query.record.turns() for _, query in conversation.follow_ups]
         others += [query.record.turns() for _, query in other.follow_ups]
-    return {
-        "own history": lambda place: own[place],
-        "no history": lambda _: (),
-        "another's history": lambda place: others[place],
-    }
+    return {"own history": own, "no history": [()] * len(own), "another's history": others}
 
 
-def _verdicts(
-    planner: Planner, follow_ups: FollowUps, toolbox: Toolbox, histories: Histories, label: str
-) -> list[Verdict]:
-    found = []
-    with progress_bar(label, len(follow_ups)) as advance:
-        for place, (_, query) in enumerate(follow_ups):
-            request = replace(query.record.request(toolbox), history=histories(place))
-            result = planner.plan(request)
-            found.append(judge(query, result.plan, result.milliseconds))
-            advance(1)
-    return found
-
-
-def _rows(
-    name: str, label: str, follow_ups: FollowUps, verdicts: Sequence[Verdict]
-) -> list[dict[str, Any]]:
+def _rows(kinds: Sequence[str], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Return a row for each kind of follow-up, then one for all."""
-    kinds = sorted({kind for kind, _ in follow_ups})
     rows = []
-    for kind in [*kinds, "all"]:
-        own = [
-            verdict
-            for (of, _), verdict in zip(follow_ups, verdicts, strict=True)
-            if kind in (of, "all")
-        ]
-        rows.append(
-            {
-                "planner": name,
-                "history": label,
-                "kind": kind,
-                "count": len(own),
-                "tools": float(np.mean([verdict.tools for verdict in own])),
-                "arguments": float(np.mean([verdict.arguments for verdict in own])),
-            }
-        )
+    for kind in [*sorted(set(kinds)), "all"]:
+        own = [v for v, of in zip(verdicts, kinds, strict=True) if kind in (of, "all")]
+        shares = {"tools": [v.tools for v in own], "arguments": [v.arguments for v in own]}
+        row = {name: mean(right) for name, right in shares.items()}
+        rows.append({"kind": kind, "count": len(own), **row})
     return rows
 
 
@@ -152,9 +105,9 @@ def _unchanged(
     same = []
     with progress_bar("Questions that stand alone", len(alone)) as advance:
         for place, query in enumerate(alone):
-            request: PlanRequest = query.record.request(toolbox)
+            request = query.record.request(toolbox)
             before = kept[place % len(kept)].turns[-1].record.turns()
             changed = planner.plan(replace(request, history=before)).plan
             same.append(planner.plan(request).plan == changed)
             advance(1)
-    return float(np.mean(same)) if same else float("nan")
+    return mean(same)

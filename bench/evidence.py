@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from casewright.bench.harness import open_ground
 from casewright.bench.report import Report
 from casewright.domains import Domain, OpenDomain
 from casewright.graph import Outcome
 from casewright.graph.outcome import Status
 from casewright.graph.references import Known, MissingReferenceError
 from casewright.planner import AnnotatedQuery, Literal
-from casewright.stores import Encoder, default_encoder
-from casewright.stores.paths import data_folder
+from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
 from casewright.tools import CallContext, Toolbox, rows
 
 
 @dataclass(frozen=True, slots=True)
 class GoldRun:
-    """A gold plan, run.
+    """A gold plan, run for somebody.
 
     Attributes:
         query: The annotated query.
@@ -46,34 +46,29 @@ class _Watched(Mapping[str, str]):
     """A scope that knows whether it was read: where it was not, who asks does not matter."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
-        self._scope = scope
+        self._own = scope
         self.read = False
 
-    def __getitem__(self, field: str) -> str:
+    @property
+    def _scope(self) -> Mapping[str, str]:
         self.read = True
+        return self._own
+
+    def __getitem__(self, field: str) -> str:
         return self._scope[field]
 
     def __iter__(self) -> Iterator[str]:
-        self.read = True
         return iter(self._scope)
 
     def __len__(self) -> int:
-        self.read = True
         return len(self._scope)
 
 
 def measure_evidence(domain_name: str) -> Report:
     """Run the gold plan of every annotated query, and count how the steps of each tool end."""
-    from casewright.domains import find_domain
-
-    domain = find_domain(domain_name)
-    encoder = default_encoder()
-    opened = domain.open(data_folder() / domain.name, encoder, False)
-    try:
-        runs = run_gold_plans(domain, opened, encoder)
-    finally:
-        opened.close()
-    return report(domain, runs)
+    with open_ground(domain_name) as ground:
+        runs = run_gold_plans(ground.domain, ground.opened, ground.encoder)
+    return report(ground.domain, runs)
 
 
 def report(domain: Domain, runs: Sequence[GoldRun]) -> Report:
@@ -110,12 +105,7 @@ def report(domain: Domain, runs: Sequence[GoldRun]) -> Report:
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
     """Run the gold plans of a domain's queries, but for those that bring tools of their own.
 
-    Each is run for the asker for whom most steps end ``done``.
-
-    Args:
-        domain: Whose queries.
-        opened: Its stores and tools.
-        encoder: The one that the stores were opened with.
+    Each is run for the asker for whom most steps end ``done``, with the encoder of the stores.
     """
     chosen = [query for query in domain.queries() if not query.record.tools_extra]
     # Together, texts are encoded several times faster than one by one; the cache keeps them.
@@ -164,10 +154,9 @@ def _best_run(
 
 def _texts(query: AnnotatedQuery) -> Iterator[str]:
     yield query.query
-    for step in query.plan.steps:
-        for _, value in step.arguments:
-            if isinstance(value, Literal) and isinstance(value.value, str):
-                yield value.value
+    for value in (value for step in query.plan.steps for _, value in step.arguments):
+        if isinstance(value, Literal) and isinstance(value.value, str):
+            yield value.value
 
 
 def _row(name: str, ended: Mapping[tuple[str, str], int]) -> dict[str, Any]:

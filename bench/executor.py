@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import random
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+from typing_extensions import TypedDict
 
 from casewright.bench.dags import Dag, FixedPlanner, random_dag, work_toolbox
+from casewright.bench.harness import p50, p95
 from casewright.bench.report import Report
-from casewright.bench.send_waves import send_waves
 from casewright.graph import Limits, RunContext, build_graph
 from casewright.stores.progress import progress_bar
-
-Times = tuple[float, float, float]
 
 
 def measure_executor(dags: int, seed: int) -> Report:
@@ -30,32 +32,31 @@ def measure_executor(dags: int, seed: int) -> Report:
     times = asyncio.run(_time_all(plans))
     paths = np.array([dag.critical_path() for dag in plans])
     ratios = np.array(times) / paths[:, None]
-    # Where every step of a wave is over when the next may start, waves lose nothing.
-    hurt = np.array([_barrier_costs(dag) for dag in plans])
+    own, blocking, waves = ratios.T
     rows = [
         {
             "steps": f"{low}–{high}",
             "plans": int(chosen.sum()),
-            "path_ms": float(np.median(paths[chosen]) * 1000),
-            "casewright": float(np.median(ratios[chosen, 0])),
-            "blocking": float(np.median(ratios[chosen, 1])),
-            "send_waves": float(np.median(ratios[chosen, 2])),
+            "path_ms": p50(paths[chosen] * 1000),
+            "casewright": p50(own[chosen]),
+            "blocking": p50(blocking[chosen]),
+            "send_waves": p50(waves[chosen]),
         }
         for low, high in ((1, 1), (2, 4), (5, 8), (9, 12))
         if (chosen := np.array([low <= len(dag.seconds) <= high for dag in plans])).any()
     ]
-    figures = {
-        "ratio_casewright_over_critical_path_p50": float(np.median(ratios[:, 0])),
-        "ratio_casewright_over_critical_path_p95": float(np.percentile(ratios[:, 0], 95)),
-        "ratio_casewright_blocking_over_critical_path_p50": float(np.median(ratios[:, 1])),
-        "ratio_send_waves_over_critical_path_p50": float(np.median(ratios[:, 2])),
-        "ratio_send_waves_over_casewright_p50": float(np.median(ratios[:, 2] / ratios[:, 0])),
-        "share_of_plans_with_a_costly_barrier": float(hurt.mean()),
-    }
     return Report(
         bench="executor",
         settings={"dags": dags, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]},
-        figures=figures,
+        figures={
+            "ratio_casewright_over_critical_path_p50": p50(own),
+            "ratio_casewright_over_critical_path_p95": p95(own),
+            "ratio_casewright_blocking_over_critical_path_p50": p50(blocking),
+            "ratio_send_waves_over_critical_path_p50": p50(waves),
+            "ratio_send_waves_over_casewright_p50": p50(waves / own),
+            # Where every step of a wave is over when the next may start, waves lose nothing.
+            "share_of_plans_with_a_costly_barrier": float(np.mean(list(map(_is_costly, plans)))),
+        },
         rows=rows,
         notes=[
             "Each plan ran by all three in turn, in one process. Columns: wall time of the whole "
@@ -65,8 +66,8 @@ def measure_executor(dags: int, seed: int) -> Report:
     )
 
 
-async def _time_all(plans: Sequence[Dag]) -> list[Times]:
-    times: list[Times] = []
+async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
+    times = []
     with progress_bar("Running plans", len(plans), show=None) as advance:
         for dag in plans:
             limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
@@ -75,27 +76,54 @@ async def _time_all(plans: Sequence[Dag]) -> list[Times]:
             waves = send_waves(dag)
             started = time.perf_counter()
             await graph.ainvoke(asked, context=RunContext())
-            own = time.perf_counter() - started
-            started = time.perf_counter()
+            own = time.perf_counter()
             graph.invoke(asked, context=RunContext())
-            blocking = time.perf_counter() - started
-            started = time.perf_counter()
+            blocking = time.perf_counter()
             await waves.ainvoke({})
-            times.append((own, blocking, time.perf_counter() - started))
+            times.append((own - started, blocking - own, time.perf_counter() - blocking))
             advance(1)
     return times
 
 
-def _barrier_costs(dag: Dag) -> bool:
+def _is_costly(dag: Dag) -> bool:
+    """Say whether waves take longer than the critical path."""
     by_waves = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return by_waves > dag.critical_path() + 1e-9
 
 
+class _State(TypedDict, total=False):
+    wave: int
+    done: Annotated[list[int], operator.add]
+
+
+def send_waves(dag: Dag) -> Any:
+    """Compile the usual graph for a plan in LangGraph: waves, one by one, each by ``Send``."""
+    waves = dag.waves()
+
+    async def step(given: dict[str, int]) -> dict[str, list[int]]:
+        await asyncio.sleep(dag.seconds[given["step"]])
+        return {"done": [given["step"]]}
+
+    def advance(state: _State) -> dict[str, int]:
+        return {"wave": state.get("wave", -1) + 1}
+
+    def fan_out(state: _State) -> list[Send] | str:
+        if state["wave"] >= len(waves):
+            return END
+        return [Send("step", {"step": number}) for number in waves[state["wave"]]]
+
+    graph = StateGraph(_State)
+    graph.add_node("advance", advance)
+    fanned_out: Any = step
+    graph.add_node("step", fanned_out)
+    graph.add_edge(START, "advance")
+    graph.add_conditional_edges("advance", fan_out, ["step", END])
+    graph.add_edge("step", "advance")
+    return graph.compile()
+
+
 def _draw(axes: Any, ratios: Any) -> None:
-    axes.boxplot(
-        list(ratios.T),
-        tick_labels=["casewright", "casewright, blocking", "Send waves"],
-        whis=(5, 95),
-    )
+    labels = ["casewright", "casewright, blocking", "Send waves"]
+    axes.boxplot(list(ratios.T), tick_labels=labels, whis=(5, 95))
     axes.axhline(1.0, color="grey", linewidth=0.8)
     axes.set(ylabel="wall time over critical path", title="Random plans of 1 to 12 steps")

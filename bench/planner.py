@@ -12,25 +12,32 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from casewright.bench.harness import mean, p50, p95, read_ground, verdicts_of
 from casewright.bench.report import Report
 from casewright.domains import Domain
 from casewright.finetune.baselines.classifiers import train_classifiers
-from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, judge, score_classes
+from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
 from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.reader import Reader
 from casewright.planner.reader_weights import save_reader
 from casewright.planner.request import Planner
-from casewright.serve.planners import CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER, make_planner
-from casewright.stores import CachedEncoder, default_encoder
-from casewright.stores.paths import data_folder
+from casewright.serve.planners import (
+    CASE_PLANNER,
+    CLASSIFIERS,
+    SHAPE_PLANNER,
+    check_planner,
+    make_planner,
+)
+from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
+#: Of a learning curve: planner, queries, right tools of one task, right tools of several.
+Point = tuple[str, int, float, float]
 #: The smallest learning curve that shows a shape: doubling.
 FIRST_SIZE = 125
 
@@ -42,24 +49,13 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     the planner without a reader, a reader that was not trained, plans shuffled among their
     questions, the ensemble of classifiers where scikit-learn is installed, and the fallback plan,
     which asks one tool the whole question.
-
-    Args:
-        domain_name: The domain.
-        planner: The planner's name.
-        folds: Of the cross-validation; similar questions share a fold.
-        curve: Train on ever more of the first fold's training queries as well.
     """
-    from casewright.domains import find_domain
-    from casewright.serve.planners import check_planner
-
     check_planner(planner)
-    domain = find_domain(domain_name)
-    encoder = default_encoder()
-    opened = domain.open(data_folder() / domain.name, encoder, False)
-    toolbox, queries = opened.toolbox, domain.queries()
-    opened.close()
-    groups = similarity_groups([query.query for query in queries], encoder)
-    trial = Trial(domain, toolbox, queries, group_folds(groups, folds), UncachedQuestions(encoder))
+    ground = read_ground(domain_name)
+    domain, queries = ground.domain, ground.domain.queries()
+    groups = similarity_groups([query.query for query in queries], ground.encoder)
+    parts = group_folds(groups, folds)
+    trial = Trial(domain, ground.toolbox, queries, parts, ground.uncached)
     trained = planner == CASE_PLANNER and domain.reader is not None
     own = trial.cross_validated(planner)
     others = {"fallback plan": trial.cross_validated("fallback")}
@@ -72,21 +68,17 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         others["reader not trained"] = trial.cross_validated("untrained")
     whole = {planner: own, **({SHAPE_PLANNER: others["without a reader"]} if trained else {})}
     curves = trial.curve(whole) if curve else []
-    scores = score_classes(own)
-    rows: list[dict[str, Any]] = [dict(as_row(score)) for score in scores]
+    rows: list[dict[str, Any]] = [dict(as_row(score)) for score in score_classes(own)]
     rows += [
         {**as_row(score_classes(verdicts)[-1]), "class": f"beside: {name}"}
         for name, verdicts in others.items()
     ]
-    figures = {
-        **planner_figures("", own),
-        "plan_ms_p50": float(np.median([v.milliseconds for v in own])),
-        "plan_ms_p95": float(np.percentile([v.milliseconds for v in own], 95)),
-    }
+    spent = [verdict.milliseconds for verdict in own]
+    figures = {**planner_figures("", own), "plan_ms_p50": p50(spent), "plan_ms_p95": p95(spent)}
     for name, verdicts in others.items():
         figures |= planner_figures(f"_{name.replace(' ', '_')}", verdicts)
-    for name, size, share, several in curves:
-        figures[f"tool_accuracy_{name}_of_{size}_queries"] = share
+    for name, size, one, several in curves:
+        figures[f"tool_accuracy_{name}_of_{size}_queries"] = one
         figures[f"tool_accuracy_multi_step_{name}_of_{size}_queries"] = several
     return Report(
         bench="planner",
@@ -113,15 +105,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Queries, their folds, and how planners are made of those that they may know.
-
-    Attributes:
-        domain: The domain.
-        toolbox: Its tools.
-        queries: Its annotated queries.
-        parts: The folds: positions of queries.
-        encoder: For plan stores.
-    """
+    """A domain's queries, the folds of their positions, and an encoder for plan stores."""
 
     domain: Domain
     toolbox: Toolbox
@@ -131,19 +115,17 @@ class Trial:
 
     def cross_validated(self, name: str, *, shuffle: bool = False) -> list[Verdict]:
         """Return the verdict on every query, planned for by a planner that does not know it."""
-        verdicts: dict[int, Verdict] = {}
+        found: dict[int, Verdict] = {}
         label = f"Planner {name}{' (shuffled)' if shuffle else ''}"
-        with progress_bar(label, len(self.queries), show=None) as advance:
-            for part in self.parts:
-                known = self._others(part)
-                with self._planner(name, _shuffled(known) if shuffle else known) as planner:
-                    for index in part:
-                        verdicts[index] = self._verdict(planner, self.queries[index])
-                        advance(1)
-        return [verdict for _, verdict in sorted(verdicts.items())]
+        for fold, part in enumerate(self.parts, 1):
+            known = self._others(part)
+            with self._planner(name, _shuffled(known) if shuffle else known) as planner:
+                verdicts = self._verdicts(planner, part, f"{label}, fold {fold}")
+            found |= zip(part, verdicts, strict=True)
+        return [verdict for _, verdict in sorted(found.items())]
 
-    def curve(self, whole: Mapping[str, list[Verdict]]) -> list[tuple[str, int, float, float]]:
-        """Return (planner, queries, share of one-task tools, of multi-step tools) over sizes.
+    def curve(self, whole: Mapping[str, list[Verdict]]) -> list[Point]:
+        """Return how right tools grow with what is known, of the first fold.
 
         Args:
             whole: The planners, with their verdicts when they know all but their own fold.
@@ -161,7 +143,7 @@ class Trial:
             for size in sizes:
                 for name in whole:
                     with self._planner(name, known[:size]) as planner:
-                        verdicts = [self._verdict(planner, self.queries[i]) for i in part]
+                        verdicts = self._verdicts(planner, part, f"{name}, {size} queries")
                     found.append((name, size, *_one_and_several(verdicts)))
                     advance(1)
         for name, verdicts in whole.items():
@@ -187,9 +169,8 @@ class Trial:
                 with plan_store(known, self.encoder) as store:
                     yield make_planner(name, store)
 
-    def _verdict(self, planner: Planner, query: AnnotatedQuery) -> Verdict:
-        result = planner.plan(query.record.request(self.toolbox))
-        return judge(query, result.plan, result.milliseconds)
+    def _verdicts(self, planner: Planner, part: Sequence[int], label: str) -> list[Verdict]:
+        return verdicts_of(planner, [self.queries[i] for i in part], self.toolbox, label)
 
 
 def _trained(known: Queries, folder: Path, *, fit: bool) -> Reader:
@@ -206,42 +187,26 @@ def _shuffled(queries: Queries) -> list[AnnotatedQuery]:
     return [replace(query, plan=plan) for query, plan in zip(queries, plans, strict=True)]
 
 
-class UncachedQuestions:
-    """The encoder, without its cache for a single text: that is the question being planned for."""
-
-    def __init__(self, encoder: CachedEncoder) -> None:
-        self._encoder = encoder
-        self.name = encoder.name
-        self.dimension = encoder.dimension
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, dimension)."""
-        return (self._encoder.encoder if len(texts) == 1 else self._encoder).embed(texts)
-
-
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Return the shares that verdicts come to, their names ending in a suffix."""
+    one, several = _one_and_several(verdicts)
     return {
         f"tool_accuracy{suffix}": share_right(verdicts),
-        f"tool_accuracy_one_task{suffix}": share_right(
-            [v for v in verdicts if v.gold != MULTI_STEP]
-        ),
-        f"tool_accuracy_multi_step{suffix}": share_right(
-            [v for v in verdicts if v.gold == MULTI_STEP]
-        ),
-        f"argument_accuracy{suffix}": float(np.mean([v.arguments for v in verdicts])),
+        f"tool_accuracy_one_task{suffix}": one,
+        f"tool_accuracy_multi_step{suffix}": several,
+        f"argument_accuracy{suffix}": mean([v.arguments for v in verdicts]),
         f"macro_f1{suffix}": score_classes(verdicts)[-1].f1,
     }
 
 
-def _one_and_several(verdicts: Sequence[Verdict]) -> tuple[float, float]:
-    several = [v for v in verdicts if v.gold == MULTI_STEP]
-    return share_right([v for v in verdicts if v.gold != MULTI_STEP]), share_right(several)
-
-
 def share_right(verdicts: Sequence[Verdict]) -> float:
     """Return the share of plans whose tools are right; NaN of none."""
-    return float(np.mean([v.tools for v in verdicts])) if verdicts else float("nan")
+    return mean([v.tools for v in verdicts])
+
+
+def _one_and_several(verdicts: Sequence[Verdict]) -> tuple[float, float]:
+    one = share_right([v for v in verdicts if v.gold != MULTI_STEP])
+    return one, share_right([v for v in verdicts if v.gold == MULTI_STEP])
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
@@ -254,16 +219,16 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     axes.legend()
 
 
-def _draw_curve(axes: Any, curves: Sequence[tuple[str, int, float, float]]) -> None:
+def _draw_curve(axes: Any, curves: Sequence[Point]) -> None:
     for name in dict.fromkeys(name for name, *_ in curves):
-        own = [(size, one, several) for n, size, one, several in curves if n == name]
-        sizes = [size for size, _, _ in own]
-        line = axes.plot(sizes, [one for _, one, _ in own], "o-", label=f"{name}: one task")[0]
-        several = [share for _, _, share in own]
-        axes.plot(sizes, several, "o--", color=line.get_color(), label=f"{name}: multi-step")
+        sizes, ones, severals = zip(
+            *(point[1:] for point in curves if point[0] == name), strict=True
+        )
+        line = axes.plot(sizes, ones, "o-", label=f"{name}: one task")[0]
+        axes.plot(sizes, severals, "o--", color=line.get_color(), label=f"{name}: multi-step")
     axes.set_xscale("log", base=2)
-    sizes = sorted({size for _, size, _, _ in curves})
-    axes.set_xticks(sizes, [str(size) for size in sizes])
+    ticks = sorted({size for _, size, _, _ in curves})
+    axes.set_xticks(ticks, [str(size) for size in ticks])
     axes.set(ylim=(0, 1), xlabel="annotated queries to learn from", ylabel="tools right")
     axes.set_title("What annotated queries are worth")
     axes.grid(alpha=0.3)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.bench.harness import mean, p50, p95, read_ground, timed
 from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.stores import Case, CaseSchema, CaseStore, Hit, default_encoder, select, text_facet
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
 from casewright.stores.hit import DECIMALS
 from casewright.stores.progress import progress_bar
 
@@ -26,23 +27,9 @@ PICKS, CANDIDATES = 8, 20
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
-    """Time selections on the same candidates, and certify selections over a domain's queries.
-
-    Args:
-        sizes: Candidates and picks of each timing.
-        queries: How many of the annotated queries and of those that are asked; ``None`` for all.
-        domain_name: Whose annotated queries are the cases, and whose queries for measuring only
-            are asked.
-        repeats: How often each selection is timed; LangChain's, which is slow, once.
-        seed: Of the candidates.
-    """
-    from casewright.domains import find_domain
-
-    if not find_domain(domain_name).measuring_queries():
-        raise InputError(
-            f"Domain {domain_name!r} has no queries for measuring only, which are asked here. "
-            "Take --domain shopping."
-        )
+    """Time selections on the same candidates, and certify selections over a domain's queries."""
+    ground = read_ground(domain_name)
+    asked = [query.query for query in ground.measuring()[:queries]]
     rows, figures = [], {}
     with progress_bar("Timing selections", len(sizes) * len(LAMBDAS), show=None) as advance:
         for count, k in sizes:
@@ -50,14 +37,12 @@ def measure_selection(
                 row = _timed(count, k, lambda_d, repeats, seed)
                 rows.append(row)
                 name = f"{count}_to_{k}_lambda_{lambda_d}"
-                for column in ("casewright_ms", "naive_ms", "langchain_ms"):
-                    figures[f"selection_{column.replace('_ms', '')}_ms_{name}"] = row[column]
+                for system in ("casewright", "naive", "langchain"):
+                    figures[f"selection_{system}_ms_{name}"] = row[f"{system}_ms"]
                 figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
                 figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
                 advance(1)
-    certified = _certified(domain_name, queries)
-    for lambda_d, found in certified.items():
-        figures |= {f"{name}_lambda_{lambda_d}": value for name, value in found.items()}
+    known = [query.query for query in ground.domain.queries()[:queries]]
     return Report(
         bench="selection",
         settings={
@@ -72,7 +57,7 @@ def measure_selection(
                 "first_candidates": CANDIDATES,
             },
         },
-        figures=figures,
+        figures={**figures, **_certified(ground.encoder, known, asked)},
         rows=rows,
         notes=[
             "Milliseconds at the median, in one process, on the same candidates: hits in, picks "
@@ -87,11 +72,7 @@ def measure_selection(
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Read sizes given as ``1000:50,10000:100``, candidates and picks.
-
-    Raises:
-        InputError: It is not of this form.
-    """
+    """Read candidates and picks given as ``1000:50,10000:100``; raises ``InputError``."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -133,12 +114,12 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
     # Arrays are faster for it than the lists that its signature names.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
     together = np.array(candidates)
-    ours, picks = _median(lambda: select(hits, k, schema, lambda_d=lambda_d), repeats)
+    ours, picks = _median(partial(select, hits, k, schema, lambda_d=lambda_d), repeats)
     plain, expected = _median(
-        lambda: naive(together, scores, ids, k, lambda_d), max(1, repeats // 3)
+        partial(naive, together, scores, ids, k, lambda_d), max(1, repeats // 3)
     )
     theirs, other = _median(
-        lambda: maximal_marginal_relevance(query, candidates, lambda_mult=lambda_d, k=k), 1
+        partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k), 1
     )
     chosen = [pick.hit.case.id for pick in picks]
     return {
@@ -151,7 +132,7 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
         "naive_over": plain / ours,
         "langchain_over": theirs / ours,
         "same_as_naive": chosen == [ids[row] for row in expected],
-        "shared_with_langchain": float(np.mean([ids[row] in set(chosen) for row in other])),
+        "shared_with_langchain": mean([ids[row] in set(chosen) for row in other]),
     }
 
 
@@ -159,60 +140,44 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     """Return a query and unit vectors around some centres, as embeddings of texts lie."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTERS, DIMENSION))
-    made = centres[rng.integers(CLUSTERS, size=count)] + SPREAD * rng.normal(
-        size=(count, DIMENSION)
-    )
+    made = centres[rng.integers(CLUSTERS, size=count)]
+    made = made + SPREAD * rng.normal(size=(count, DIMENSION))
     query = centres[0] + 0.5 * centres[1] + SPREAD * rng.normal(size=DIMENSION)
     return query / np.linalg.norm(query), made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
+class _Given:
+    """Stands for an encoder: the vectors are there already."""
+
+    name, dimension = "given", DIMENSION
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.zeros((len(texts), DIMENSION), dtype=np.float32)
+
+
 def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
     """Return the vectors as the hits of one search, best first."""
-
-    class Given:
-        name, dimension = "given", DIMENSION
-
-        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            return np.zeros((len(texts), DIMENSION), dtype=np.float32)
-
-    schema = CaseSchema("given", (text_facet("text", Given()),))
     rows = vectors.astype(np.float32)
-    scores = rows.astype(np.float64) @ query
-    order = np.argsort(-scores, kind="stable")
+    scores = [float(score) for score in rows.astype(np.float64) @ query]
     hits = [
-        Hit(
-            Case({}, id=f"{number:08d}"),
-            float(scores[row]),
-            float(scores[row]),
-            {"text": float(scores[row])},
-            rows[row],
-        )
-        for number, row in enumerate(order)
+        Hit(Case({}, id=f"{n:08d}"), scores[row], scores[row], {"text": scores[row]}, rows[row])
+        for n, row in enumerate(np.argsort(-np.array(scores), kind="stable"))
     ]
-    return schema, hits
+    return CaseSchema("given", (text_facet("text", _Given()),)), hits
 
 
 def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        result = work()
-        times.append((time.perf_counter() - started) * 1000)
-    return float(np.median(times)), result
+    done = [timed(work) for _ in range(repeats)]
+    return p50([spent for _, spent in done]), done[-1][0]
 
 
-def _certified(domain_name: str, queries: int | None) -> dict[float, dict[str, float]]:
-    from casewright.domains import find_domain
-
-    domain = find_domain(domain_name)
-    encoder = default_encoder()
+def _certified(encoder: Encoder, known: Sequence[str], asked: Sequence[str]) -> dict[str, float]:
+    """Return how many selections among the known are proved exact, or are, and what that costs."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
-    asked = [query.query for query in domain.measuring_queries()[:queries]]
-    found: dict[float, dict[str, float]] = {}
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
-        store.add(Case({"query": query.query}) for query in domain.queries()[:queries])
-        everything = store.count()
-        whole = store.search(asked[0], everything)
+        store.add(Case({"query": query}) for query in known)
+        whole = store.search(asked[0], store.count())
         vectors = np.array([hit.vector for hit in whole], dtype=np.float64)
         ids = [hit.case.id for hit in whole]
         units = schema.vectors([schema.query(text) for text in asked], query=True)
@@ -220,51 +185,40 @@ def _certified(domain_name: str, queries: int | None) -> dict[float, dict[str, f
             for lambda_d in LAMBDAS:
                 made = []
                 for question, unit in zip(asked, units, strict=True):
-                    started = time.perf_counter()
-                    first = store.select(
-                        question,
-                        PICKS,
-                        lambda_d=lambda_d,
-                        candidates=CANDIDATES,
-                        most=CANDIDATES,
+                    ask = partial(
+                        store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
                     )
-                    at_first = time.perf_counter()
-                    last = store.select(question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES)
-                    seconds = time.perf_counter() - at_first
+                    first, first_ms = timed(partial(ask, most=CANDIDATES))
+                    last, last_ms = timed(ask)
                     exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
-                    wanted = [ids[row] for row in exact]
-                    made.append(
-                        (
-                            first.certified,
-                            [hit.case.id for hit in first.hits] == wanted,
-                            last.certified,
-                            [hit.case.id for hit in last.hits] == wanted,
-                            last.candidates,
-                            (at_first - started) * 1000,
-                            seconds * 1000,
-                        )
-                    )
+                    same = [
+                        [hit.case.id for hit in found.hits] == [ids[row] for row in exact]
+                        for found in (first, last)
+                    ]
+                    flags = (first.certified, same[0], last.certified, same[1])
+                    made.append((*flags, last.candidates, first_ms, last_ms))
                     advance(1)
                 columns = np.array(made, dtype=np.float64).T
-                found[lambda_d] = {
-                    f"certified_from_{CANDIDATES}_candidates": float(columns[0].mean()),
-                    f"exact_from_{CANDIDATES}_candidates": float(columns[1].mean()),
-                    "certified": float(columns[2].mean()),
-                    "exact_where_certified": float(columns[3][columns[2] == 1].mean()),
-                    "candidates_p50": float(np.median(columns[4])),
-                    "candidates_p95": float(np.percentile(columns[4], 95)),
-                    f"ms_p50_from_{CANDIDATES}_candidates": float(np.median(columns[5])),
-                    "ms_p50_certified": float(np.median(columns[6])),
+                told = {
+                    f"certified_from_{CANDIDATES}_candidates": mean(columns[0]),
+                    f"exact_from_{CANDIDATES}_candidates": mean(columns[1]),
+                    "certified": mean(columns[2]),
+                    "exact_where_certified": mean(columns[3][columns[2] == 1]),
+                    "candidates_p50": p50(columns[4]),
+                    "candidates_p95": p95(columns[4]),
+                    f"ms_p50_from_{CANDIDATES}_candidates": p50(columns[5]),
+                    "ms_p50_certified": p50(columns[6]),
                 }
-    return found
+                figures |= {f"{name}_lambda_{lambda_d}": value for name, value in told.items()}
+    return figures
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     names = [f"{row['candidates']}→{row['picks']}\nλ_d {row['lambda_d']}" for row in rows]
     places = np.arange(len(rows))
-    for shift, column in enumerate(("casewright_ms", "naive_ms", "langchain_ms")):
-        heights = [row[column] for row in rows]
-        axes.bar(places + 0.27 * (shift - 1), heights, 0.27, label=column.replace("_ms", ""))
+    for shift, system in enumerate(("casewright", "naive", "langchain")):
+        heights = [row[f"{system}_ms"] for row in rows]
+        axes.bar(places + 0.27 * (shift - 1), heights, 0.27, label=system)
     axes.set(yscale="log", ylabel="milliseconds", title="Selection by maximal marginal relevance")
     axes.set_xticks(places, names)
     axes.legend()

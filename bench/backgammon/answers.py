@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from casewright.bench.backgammon.bert_score import bert_scores
-from casewright.bench.backgammon.represent import Representation
-from casewright.bench.backgammon.retrieval import Asked, nearest
+from casewright.bench.backgammon.retrieval import Asked, Representation, nearest
+from casewright.bench.harness import mean
 from casewright.domains.backgammon.advice import carried_over
 from casewright.domains.backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright.domains.backgammon.cases import case_text, decision_case
@@ -27,17 +28,18 @@ from casewright.domains.backgammon.prompts import ROLE, prompt
 from casewright.errors import InputError
 from casewright.planner.chat_text import Chat
 from casewright.stores import Encoder
+from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import progress_bar
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Cases in a prompt.
 CASES = 3
 NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
-CONTEXTS = (NONE, THREE, STRANGERS)
-REUSE = "reuse, no model"
-NETWORK = "the network's own analysis"
-
-#: From a decision and its cases, the nearest first, to an answer.
-Answer = Callable[[Decision, Sequence[Decision]], str]
+#: Texts that run through MiniLM together, and tokens of one at most.
+BATCH, TOKENS = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,13 @@ class Answerer:
 
     Attributes:
         name: As the table calls it.
-        answer: Writes one.
+        answer: Writes an answer to a decision with its cases, the nearest first.
         contexts: Which it can have.
     """
 
     name: str
-    answer: Answer
-    contexts: Sequence[str] = CONTEXTS
+    answer: Callable[[Decision, Sequence[Decision]], str]
+    contexts: Sequence[str] = (NONE, THREE, STRANGERS)
 
 
 def answer_rows(
@@ -71,30 +73,27 @@ def answer_rows(
         encoders: By which whole texts are compared, by name.
         limit: Decisions that are answered, spread evenly over the queries.
     """
-    places = np.linspace(0, len(asked.split.queries) - 1, limit).astype(int)
-    queries = [asked.split.queries[place] for place in sorted(set(places.tolist()))]
-    order = nearest(
-        asked,
-        way.positions(asked.split.queries),
-        way.positions(asked.split.cases),
-        CASES,
-        same_roll=True,
-    )[sorted(set(places.tolist()))]
+    split = asked.split
+    spread = np.linspace(0, len(split.queries) - 1, limit).astype(int)
+    places = sorted(set(spread.tolist()))
+    queries = [split.queries[place] for place in places]
+    own, cases = way.positions(split.queries), way.positions(split.cases)
+    order = nearest(asked, own, cases, CASES, same_roll=True)[places]
     # Those of the decision half the list further on: as near to another, mostly of another roll.
     contexts = {
         NONE: order[:, :0],
         THREE: order,
         STRANGERS: np.roll(order, len(order) // 2, axis=0),
     }
-    references = [analysis_text(query) for query in queries]
     rows = []
     total = sum(len(one.contexts) for one in answerers)
     with progress_bar("Answering", total, show=None) as advance:
         for one in answerers:
             for context in one.contexts:
-                cases = [[asked.split.cases[c] for c in row] for row in contexts[context]]
-                said = [one.answer(query, some) for query, some in zip(queries, cases, strict=True)]
-                rows.append(_row(one.name, context, queries, said, references, encoders))
+                shown = [[split.cases[c] for c in row] for row in contexts[context]]
+                said = [one.answer(query, some) for query, some in zip(queries, shown, strict=True)]
+                figures = _figures(queries, said, encoders)
+                rows.append({"table": "4", "answered by": one.name, "context": context, **figures})
                 advance(1)
     return rows
 
@@ -114,7 +113,7 @@ def reuse(network: PositionNetwork) -> Answerer:
         words = analysis_text(cases[0]).rpartition(BEST_PLAY)[0]
         return f"{words}{BEST_PLAY} {play.text}."
 
-    return Answerer(REUSE, answer)
+    return Answerer("reuse, no model", answer)
 
 
 def by_network(network: PositionNetwork) -> Answerer:
@@ -124,42 +123,32 @@ def by_network(network: PositionNetwork) -> Answerer:
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
         return analysis_text(judge.analysed(query.position, query.dice, None, ()))
 
-    return Answerer(NETWORK, answer, (NONE,))
+    return Answerer("the network's own analysis", answer, (NONE,))
 
 
 def by_chat(name: str, chat: Chat) -> Answerer:
     """Return a chat model that is asked once, with or without cases."""
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
-        told = [case_text(decision_case(case)) for case in cases]
-        return chat([("system", ROLE), ("user", prompt(query.position, query.dice, None, told))])
+        texts = [case_text(decision_case(case)) for case in cases]
+        return chat([("system", ROLE), ("user", prompt(query.position, query.dice, None, texts))])
 
     return Answerer(name, answer)
 
 
-def _row(
-    name: str,
-    context: str,
-    queries: Sequence[Decision],
-    said: Sequence[str],
-    references: Sequence[str],
-    encoders: dict[str, Encoder],
+def _figures(
+    queries: Sequence[Decision], said: Sequence[str], encoders: dict[str, Encoder]
 ) -> dict[str, Any]:
+    references = [analysis_text(query) for query in queries]
     judged = [_lost(query, text) for query, text in zip(queries, said, strict=True)]
     known = [lost for lost, _ in judged if lost is not None]
     return {
-        "table": "4",
-        "answered by": name,
-        "context": context,
-        "BERTScore": float(bert_scores(said, references).mean()),
-        **{
-            f"cosine, {title}": _cosine(encoder, said, references)
-            for title, encoder in encoders.items()
-        },
+        "BERTScore": mean(bert_scores(said, references)),
+        **{f"cosine, {name}": _cosine(one, said, references) for name, one in encoders.items()},
         "legal play": len(known) / len(queries),
-        "listed": float(np.mean([listed for _, listed in judged])),
-        "lost, at least": float(np.mean(known)) if known else None,
-        "best play": float(np.mean([listed and lost == 0 for lost, listed in judged])),
+        "listed": mean([listed for _, listed in judged]),
+        "lost, at least": mean(known) if known else None,
+        "best play": mean([listed and lost == 0 for lost, listed in judged]),
     }
 
 
@@ -184,4 +173,51 @@ def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
 def _cosine(encoder: Encoder, said: Sequence[str], references: Sequence[str]) -> float:
     own, other = (np.asarray(encoder.embed(list(some))) for some in (said, references))
     lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(other, axis=1)
-    return float(np.mean((own * other).sum(axis=1) / np.maximum(lengths, 1e-12)))
+    return mean((own * other).sum(axis=1) / np.maximum(lengths, 1e-12))
+
+
+def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+    """Return the F1 of BERTScore of n answers against their references, array (n), -1 to 1.
+
+    Texts are compared token by token, each with its nearest (Zhang et al. 2020, section 3). The
+    paper's scores are of larger models; here the tokens are embedded by the packaged MiniLM, whose
+    scores are not to be compared with those of another model. No inverse document frequency, no
+    rescaling.
+    """
+    found = []
+    for own, other in zip(_tokens(answers), _tokens(references), strict=True):
+        if not len(own) or not len(other):
+            found.append(0.0)
+            continue
+        likeness = own @ other.T
+        precision, recall = likeness.max(axis=1).mean(), likeness.max(axis=0).mean()
+        both = precision + recall
+        found.append(2 * precision * recall / both if both > 0 else 0.0)
+    return np.array(found)
+
+
+def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
+    """Return each text's tokens as vectors of length 1, array (tokens, units) each."""
+    import torch
+
+    tokenizer, model = _minilm()
+    options = {"return_tensors": "pt", "padding": True, "truncation": True, "max_length": TOKENS}
+    found: list[NDArray[np.float64]] = []
+    for start in range(0, len(texts), BATCH):
+        batch = tokenizer(list(texts[start : start + BATCH]), **options)
+        with torch.inference_mode():
+            vectors: Tensor = model(**batch).last_hidden_state
+        units = torch.nn.functional.normalize(vectors, dim=2).numpy().astype(np.float64)
+        lengths = batch["attention_mask"].sum(dim=1).tolist()
+        # The first and the last token are the model's own marks.
+        found += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
+    return found
+
+
+@cache
+def _minilm() -> tuple[Any, Any]:
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = packaged_minilm()
+    with quiet():
+        return AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

@@ -8,24 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from casewright.bench.backgammon.answers import answer_rows, by_chat, by_network, reuse
-from casewright.bench.backgammon.comparison import (
+from casewright.bench.backgammon.boards import reading_rows
+from casewright.bench.backgammon.retrieval import (
     ALONE,
     COMBINED,
-    WITH_PLAY,
-    WITHOUT,
-    comparison_rows,
-)
-from casewright.bench.backgammon.labels import LABELS, OF_POSITIONS
-from casewright.bench.backgammon.reading import reading_rows
-from casewright.bench.backgammon.represent import (
     ENCODING,
+    LABELS,
+    OF_POSITIONS,
     RANDOM,
     SHUFFLED,
+    WITH_PLAY,
+    WITHOUT,
+    Asked,
+    comparison_rows,
     latent_name,
     representations,
 )
-from casewright.bench.backgammon.retrieval import Asked
-from casewright.bench.tabled_report import TabledReport
+from casewright.bench.report import Report
 from casewright.domains.backgammon.decision import read_decisions
 from casewright.domains.backgammon.games import DECISIONS, Split, part_of, read_split, split_games
 from casewright.domains.backgammon.latent_training import EPOCHS, WEIGHTINGS
@@ -63,21 +62,8 @@ def measure_backgammon(
     encoder: str | None = None,
     choosing: bool = False,
     epochs: int = EPOCHS,
-) -> TabledReport:
-    """Read boards, retrieve, and answer.
-
-    Args:
-        data: The folder with the decisions and the pool.
-        chat: A chat model to answer, too, as ``provider:model``.
-        answers: Decisions that are answered.
-        boards: Boards that each renderer draws.
-        encoder: A sentence-transformers model that answers are compared by, too.
-        choosing: Only compare representations, on training games alone.
-        epochs: Of each latent's training.
-
-    Raises:
-        InputError: The data or a model cannot be used.
-    """
+) -> Report:
+    """Read boards, retrieve, and answer."""
     split = _training_split(data) if choosing else read_split(data)
     # Refused now, where they cannot be used, and not after minutes.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
@@ -104,7 +90,7 @@ def measure_backgammon(
         if asker is not None and chat is not None:
             answerers.append(by_chat(chat, asker))
         rows += answer_rows(asked, way, answerers, encoders, answers)
-    return TabledReport(
+    return Report(
         bench="backgammon",
         settings={
             "cases": len(split.cases),

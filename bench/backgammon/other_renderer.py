@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from casewright.domains.backgammon.position import BAR, POINTS, Position
 from casewright.errors import DependencyError
 
@@ -76,14 +78,9 @@ LOOKS: dict[str, Look] = {
 
 
 def render(position: Position, look: Look) -> Image.Image:
-    """Draw a board; the player on roll sits below, bears off on the right and is the lighter.
+    """Draw a board, an image of mode "RGB".
 
-    Args:
-        position: What stands on it.
-        look: How it is printed.
-
-    Returns:
-        An image of mode "RGB".
+    The player on roll sits below, bears off on the right and is the lighter.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -115,15 +112,9 @@ def render(position: Position, look: Look) -> Image.Image:
     _stack(axes, middle, HIGH / 2 + 1.1, True, position.other[BAR], False, look)
     if look.caption:
         text = "White to move. Position after the opening."
-        axes.text(wide / 2, -1.05, text, ha="center", va="center", family=look.family, size=10)
+        _write(axes, wide / 2, -1.05, text, look, size=10)
     canvas.draw()
-    return Image.fromarray(_pixels(canvas)).convert("RGB")
-
-
-def _pixels(canvas: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(canvas.buffer_rgba())
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
 def _place(point: int, look: Look) -> tuple[float, bool]:
@@ -153,9 +144,7 @@ def _field(axes: Any, look: Look) -> None:
             )
         )
         if look.numbered:
-            y = -0.4 if low else HIGH + 0.4
-            size = 9
-            axes.text(x, y, str(point), ha="center", va="center", family=look.family, size=size)
+            _write(axes, x, -0.4 if low else HIGH + 0.4, str(point), look, size=9)
     for x in (6, 6 + look.middle):
         axes.plot([x, x], [0, HIGH], color=look.edge, linewidth=1.5)
 
@@ -172,14 +161,8 @@ def _stack(
         axes.add_patch(disc)
         if number == MOST - 1 and count > MOST:
             ink = "black" if light else "white"
-            axes.text(
-                x,
-                y,
-                str(count),
-                ha="center",
-                va="center",
-                color=ink,
-                family=look.family,
-                size=13,
-                zorder=4,
-            )
+            _write(axes, x, y, str(count), look, size=13, color=ink, zorder=4)
+
+
+def _write(axes: Any, x: float, y: float, text: str, look: Look, **style: Any) -> None:
+    axes.text(x, y, text, ha="center", va="center", family=look.family, **style)

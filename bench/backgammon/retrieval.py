@@ -1,29 +1,155 @@
-"""How like the nearest cases are, by labels, and what playing as the nearest one did would lose."""
+"""How like the nearest cases are, and what playing as the nearest one did would lose: Table 3.
+
+What decisions are compared by is the encoding, the seven latents, and controls. Labels that an
+engine's analysis gives say that a case is like a query; the paper's own are of a closed collection.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.backgammon.labels import labels_of
-from casewright.bench.backgammon.represent import Representation
+from casewright.bench.harness import mean
 from casewright.domains.backgammon.decision import Decision
+from casewright.domains.backgammon.encoding import encode
 from casewright.domains.backgammon.games import Split
+from casewright.domains.backgammon.latent import UNITS, PositionNetwork, combined
+from casewright.domains.backgammon.latent_training import (
+    EPOCHS,
+    WEIGHTINGS,
+    examples_of,
+    train_network,
+)
+from casewright.domains.backgammon.play_features import PlayFeatures, phase, play_features
 from casewright.domains.backgammon.position import Position
+from casewright.domains.backgammon.training import choice_lost
+from casewright.stores.progress import progress_bar
 
+ENCODING = "encoding"
+SHUFFLED = "control: latent, value 1, worth shuffled"
+RANDOM = "control: random numbers"
+#: The tables: what a query is, what a case is.
+COMBINED = "3: a query is its position, a case the mean of before and after its best play"
+ALONE = "3: a query is its position, a case its position"
+WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
+WITHOUT = "without cases"
 #: Nearest cases that labels are asked of; a precision is the mean over 1, 2, … of them.
 NEAREST = 5
 #: Queries whose similarities to all cases are held at a time.
 _BLOCK = 256
 #: Plays so near to each other are equally near.
 _TIE = 1e-6
+#: A lead in pips below, between and above these: five kinds of race.
+_LEADS = (-30, -10, 10, 30)
+#: GNU Backgammon's classes below a race are its bear-off databases.
+_RACE = 8
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.intp]
+#: Raw vectors of positions, array (n, units).
+Embed = Callable[[Sequence[Position]], Floats]
+
+
+def _engine_class(one: Decision, _: PlayFeatures) -> Hashable:
+    known = one.engine_class
+    return "bear-off" if known is not None and known < _RACE else known
+
+
+def _lead(one: Decision, _: PlayFeatures) -> Hashable:
+    own, other = one.position.pips
+    return int(np.searchsorted(_LEADS, other - own))
+
+
+LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
+    "engine's class": _engine_class,
+    "phase": lambda one, _: phase(one.position),
+    "race lead": _lead,
+    "hits": lambda _, play: play.hits > 0,
+    "makes a point": lambda _, play: bool(play.made),
+    "anchor": lambda _, play: (bool(play.anchors_made), bool(play.anchors_broken)),
+    "back checkers leave": lambda _, play: play.left_back > 0,
+    "blots left": lambda _, play: min(len(play.blots), 3),
+}
+#: Labels of positions; the others are of best plays, by the engine, which no query tells.
+OF_POSITIONS = ("engine's class", "phase", "race lead")
+
+
+def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
+    """Return the labels of n decisions, an array (n) each."""
+    played = [play_features(one.position, one.after(0)) for one in decisions]
+    return {
+        name: np.array([str(label(*pair)) for pair in zip(decisions, played, strict=True)])
+        for name, label in LABELS.items()
+    }
+
+
+def latent_name(weighting: float) -> str:
+    """Return how a latent is called in the tables."""
+    return f"latent, value {weighting:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """One way to compare decisions.
+
+    Attributes:
+        name: As the tables call it.
+        embed: Makes raw vectors; those of the methods are of length 1.
+        network: What told them; ``None`` for others.
+    """
+
+    name: str
+    embed: Embed
+    network: PositionNetwork | None = None
+
+    def cases(self, decisions: Sequence[Decision]) -> Floats:
+        """Return cases: positions before and after the best play, together."""
+        return self._both(decisions, [one.after(0) for one in decisions])
+
+    def positions(self, decisions: Sequence[Decision]) -> Floats:
+        """Return the positions alone: what a query without a play is."""
+        return _unit(self.embed([one.position for one in decisions]))
+
+    def with_plays(self, decisions: Sequence[Decision]) -> Floats:
+        """Return positions before and after the play that was made, together."""
+        return self._both(decisions, [one.after(one.played_or_best) for one in decisions])
+
+    def afters(self, positions: Sequence[Position]) -> Floats:
+        """Return positions after a play, from the side then on roll."""
+        return _unit(self.embed([one.flipped for one in positions]))
+
+    def _both(self, decisions: Sequence[Decision], afters: Sequence[Position]) -> Floats:
+        before = self.embed([one.position for one in decisions])
+        return _unit(combined(before, self.embed(afters)))
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def representations(
+    split: Split, *, epochs: int = EPOCHS, advance: Callable[[int], None] = lambda _: None
+) -> list[Representation]:
+    """Return each way to compare decisions; networks are trained on a split's cases and pool."""
+    known = examples_of(split.cases, split.pool)
+    trained = [(latent_name(weighting), known, weighting) for weighting in WEIGHTINGS]
+    made = [Representation(ENCODING, encode)]
+    for name, examples, weighting in [*trained, (SHUFFLED, known.shuffled(0), 1.0)]:
+        network = train_network(examples, weighting, epochs=epochs)
+        made.append(Representation(name, network.latents, network))
+        advance(1)
+    rng = np.random.default_rng(0)
+
+    def drawn(positions: Sequence[Position]) -> Floats:
+        return rng.standard_normal((len(positions), UNITS)).astype(np.float32)
+
+    return [*made, Representation(RANDOM, drawn)]
 
 
 @dataclass(frozen=True)
@@ -55,6 +181,10 @@ class Asked:
         ]
 
 
+def _rolls(decisions: Sequence[Decision]) -> NDArray[np.int64]:
+    return np.array([10 * min(one.dice) + max(one.dice) for one in decisions])
+
+
 def nearest(asked: Asked, queries: Floats, cases: Floats, count: int, *, same_roll: bool) -> Places:
     """Return each query's nearest cases by cosine, array (queries, count), the best first.
 
@@ -79,6 +209,60 @@ def nearest(asked: Asked, queries: Floats, cases: Floats, count: int, *, same_ro
     return np.concatenate(found)
 
 
+def comparison_rows(asked: Asked, ways: Sequence[Representation]) -> list[dict[str, Any]]:
+    """Return the rows of the three tables, and of what is lost without cases."""
+    rows: list[dict[str, Any]] = []
+    split = asked.split
+    with progress_bar("Retrieving", len(ways), show=None) as advance:
+        for way in ways:
+            position, both = way.positions(split.queries), way.cases(split.cases)
+            rows += [
+                _row(asked, way, COMBINED, position, both),
+                _row(asked, way, ALONE, position, way.positions(split.cases)),
+                # What the human played tells what is best: no loss is asked of these queries.
+                _row(asked, way, WITH_PLAY, way.with_plays(split.queries), both, losses=False),
+            ]
+            advance(1)
+    return rows + _rows_without_cases(split.queries, ways)
+
+
+def _row(
+    asked: Asked,
+    way: Representation,
+    table: str,
+    queries: Floats,
+    cases: Floats,
+    *,
+    losses: bool = True,
+) -> dict[str, Any]:
+    order = nearest(asked, queries, cases, NEAREST, same_roll=False)
+    shares = precisions(asked, order)
+    row = {"table": table, "compared by": way.name, **shares, "mean": mean(list(shares.values()))}
+    if losses:
+        same = nearest(asked, queries, cases, 1, same_roll=True)
+        row["lost"] = lost_by_own(asked, way, order)
+        row["lost, same roll"] = lost_by_own(asked, way, same)
+        row["near by checkers"] = lost_by_checkers(asked, same)
+    return row
+
+
+def _rows_without_cases(
+    queries: Sequence[Decision], ways: Sequence[Representation]
+) -> list[dict[str, Any]]:
+    lost = {
+        "a listed candidate at random": [
+            mean([one.lost(place) for place in range(len(one.candidates))]) for one in queries
+        ],
+        "the play that was made": [one.lost(one.played_or_best) for one in queries],
+    }
+    for way in ways:
+        if (network := way.network) is not None:
+            lost[f"the network's choice: {way.name}"] = [
+                choice_lost(network, one) for one in queries
+            ]
+    return [{"table": WITHOUT, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
+
+
 def precisions(asked: Asked, order: Places) -> dict[str, float]:
     """Return by label how often the nearest cases have the query's: mean over 1 to 5 of them.
 
@@ -90,7 +274,7 @@ def precisions(asked: Asked, order: Places) -> dict[str, float]:
     for name, wanted in asked.query_labels.items():
         same = asked.case_labels[name][order] == wanted[:, None]
         each = same @ weights
-        found[name] = float(np.mean([each[wanted == value].mean() for value in np.unique(wanted)]))
+        found[name] = mean([each[wanted == value].mean() for value in np.unique(wanted)])
     return found
 
 
@@ -111,17 +295,17 @@ def lost_by_own(asked: Asked, way: Representation, order: Places) -> float:
     for number, (query, end) in enumerate(zip(asked.split.queries, ends, strict=True)):
         own = flat[end - len(asked.afters[number]) : end]
         lost.append(_lost(query, -(own @ targets[number])))
-    return float(np.mean(lost))
+    return mean(lost)
 
 
 def lost_by_checkers(asked: Asked, order: Places) -> float:
     """Return the same, where near is how few checkers stand elsewhere: alike for all ways."""
     lost = []
-    for number, query in enumerate(asked.split.queries):
-        target = _counts(asked.split.cases[order[number, 0]].after(0))
-        own = np.stack([_counts(one) for one in asked.afters[number]])
+    for query, afters, place in zip(asked.split.queries, asked.afters, order[:, 0], strict=True):
+        target = _counts(asked.split.cases[place].after(0))
+        own = np.stack([_counts(one) for one in afters])
         lost.append(_lost(query, np.abs(own - target).sum(axis=1)))
-    return float(np.mean(lost))
+    return mean(lost)
 
 
 def _lost(query: Decision, far: NDArray[np.float64] | Floats) -> float:
@@ -130,12 +314,8 @@ def _lost(query: Decision, far: NDArray[np.float64] | Floats) -> float:
     The candidates' order, which is the engine's, must have no say.
     """
     best = np.flatnonzero(far <= far.min() + _TIE)
-    return float(np.mean([query.lost(int(place)) for place in best]))
+    return mean([query.lost(int(place)) for place in best])
 
 
 def _counts(position: Position) -> NDArray[np.float64]:
     return np.array([*position.own, *position.other], dtype=np.float64)
-
-
-def _rolls(decisions: Sequence[Decision]) -> NDArray[np.int64]:
-    return np.array([10 * min(one.dice) + max(one.dice) for one in decisions])

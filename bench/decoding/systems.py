@@ -1,25 +1,36 @@
-"""The ways to write a plan that are compared."""
+"""The ways to write a plan that are compared: transformers' ``generate``, plain or masked; ours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
-from casewright.bench.decoding.generate import Generation
-from casewright.bench.decoding.tasks import Task
-from casewright.bench.decoding.turns import timed
-from casewright.planner.decoding import Decoder
+from casewright.bench.harness import slow_progress, timed
+from casewright.bench.scripts import Script, Task
+from casewright.planner import AnnotatedQuery, CasePlanner, render_prompt
+from casewright.planner.decoding import Decoder, greedy
 
 if TYPE_CHECKING:
-    from casewright.planner.grammar import PlanGrammar
+    from casewright.planner import PlanRequest
+    from casewright.planner.grammar import PlanGrammar, PlanMatcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
+    from casewright.stores import CaseStore
+    from casewright.tools import Toolbox
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
 #: What a system's name ends with where the key/value states of the prompt's head are given.
 KEPT = ", head kept"
+#: Names of the systems that write what the model likes best.
+CHOICE = "own choice: "
+DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
+GENERATED = f"{CHOICE}{MASKED}{KEPT}"
+#: Most tokens that are written under a mask; steps of a plan without a script, which random weights
+#: would not end earlier.
+MOST, STEPS = 1024, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +52,93 @@ class Made:
     milliseconds: float
 
 
-#: Writes the plan of a task behind a prompt.
-Write = Callable[[Task, "PromptTokens"], Made]
+class Generation:
+    """Writes with ``generate``, greedily, with its dynamic cache; ``head`` is states to add to."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    def head_states(self, head: Sequence[int]) -> Any:
+        """Return a cache with the key/value states of a prompt's head."""
+        import torch
+        from transformers import DynamicCache
+
+        network: Any = self._model.network
+        cache = DynamicCache(config=network.config)
+        ids = torch.tensor([list(head)], device=self._model.device)
+        with torch.no_grad():
+            network(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        return cache
+
+    def plain(self, prompt: PromptTokens, tokens: int, head: Any = None) -> list[int]:
+        """Write so many tokens, whichever they are."""
+        return self._written(prompt, head, min_new_tokens=tokens, max_new_tokens=tokens)
+
+    def masked(
+        self,
+        prompt: PromptTokens,
+        matcher: PlanMatcher,
+        head: Any = None,
+        choices: Sequence[int] | None = None,
+    ) -> list[int]:
+        """Write what a grammar admits, up to an end-of-sequence token, which is not returned.
+
+        Args:
+            prompt: What is read first.
+            matcher: Of the grammar; it is used up.
+            head: States of the prompt's head, which ``generate`` adds to.
+            choices: What is chosen at each step, instead of the likeliest of what is allowed.
+        """
+        from transformers import LogitsProcessorList
+
+        processors = LogitsProcessorList([_mask(matcher, choices)])
+        written = self._written(prompt, head, max_new_tokens=MOST, logits_processor=processors)
+        return [token for token in written if token not in self._model.ends]
+
+    def _written(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
+        import torch
+
+        ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self._model.device)
+        network: Any = self._model.network
+        made = network.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=False,
+            use_cache=True,
+            past_key_values=head,
+            eos_token_id=list(self._model.ends),
+            pad_token_id=self._model.ends[0],
+            **settings,
+        )
+        written: list[int] = made[0, ids.shape[1] :].tolist()
+        return written
+
+
+def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
+    """Return a logits processor of one row that leaves what is admitted, or of it what is chosen.
+
+    It maps ids (1, length) and scores (1, vocabulary) to scores, all others at minus infinity.
+    """
+    import torch
+
+    script: Iterator[int] | None = None if choices is None else iter(choices)
+    started = False
+
+    def process(input_ids: Any, scores: Any) -> Any:
+        nonlocal started
+        if started:
+            matcher.consume(int(input_ids[0, -1]))
+        started = True
+        mask = torch.from_numpy(matcher.mask(scores.shape[-1])).to(scores.device)
+        admitted = scores.masked_fill(~mask, float("-inf"))
+        if script is None:
+            return admitted
+        token = next(script)
+        chosen = torch.full_like(admitted, float("-inf"))
+        chosen[0, token] = admitted[0, token]
+        return chosen
+
+    return process
 
 
 class Systems:
@@ -61,52 +157,172 @@ class Systems:
         self._states = self._generation.head_states(head)
         self._keeping, self._reading = Decoder(model), Decoder(model, head_bytes=0)
 
-    def named(self) -> Iterable[tuple[str, Write]]:
-        """Return the systems with their names."""
-        return (
-            (PLAIN, partial(self._plain, kept=False)),
-            (PLAIN + KEPT, partial(self._plain, kept=True)),
-            (MASKED, partial(self._masked, kept=False)),
-            (MASKED + KEPT, partial(self._masked, kept=True)),
-            (OWN, partial(self._own, decoder=self._reading)),
-            (OWN + KEPT, self.own),
-        )
+    def named(self) -> dict[str, Callable[[Task, PromptTokens], Made]]:
+        """Return the systems that write a task's plan, with their names."""
 
-    def own(self, task: Task, prompt: PromptTokens) -> Made:
-        """Write by this project's decoder, which keeps the head."""
-        return self._own(task, prompt, self._keeping)
+        def masked(task: Task, prompt: PromptTokens, *, kept: bool) -> Made:
+            return self._masked(task.request, prompt, task.masked, kept=kept)
+
+        ways: dict[str, Callable[..., Made]] = {PLAIN: self._plain, MASKED: masked, OWN: self.own}
+        return {
+            way + end: partial(write, kept=bool(end))
+            for way, write in ways.items()
+            for end in ("", KEPT)
+        }
+
+    def own(self, task: Task, prompt: PromptTokens, *, kept: bool = True) -> Made:
+        """Write a task's plan by this project's decoder."""
+        return self._own(task.request, prompt, task.forced, kept=kept)
+
+    def of_own_choice(
+        self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
+    ) -> dict[str, Callable[[int], Made]]:
+        """Return the systems that write what a trained model likes best, by a request's place.
+
+        The draft is the plan that the case planner makes of the store, none of whose cases is the
+        query's or a neighbour's; its time is part of the plan's.
+        """
+        planner = CasePlanner(store)
+
+        def draft(place: int) -> str:
+            return str(planner.plan(requests[place]).plan)
+
+        return {
+            GENERATED: lambda at: self._masked(requests[at], prompts[at]),
+            UNDRAFTED: lambda at: self._own(requests[at], prompts[at]),
+            DRAFTED: lambda at: self._own(requests[at], prompts[at], draft=partial(draft, at)),
+        }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, kept: bool) -> Made:
         # The copy is no part of the time: a cache could be cut back instead.
         head = deepcopy(self._states) if kept else None
         count = len(task.masked.tokens)
         tokens, spent = timed(
-            self._model.device, lambda: self._generation.plain(prompt, count, head)
+            lambda: self._generation.plain(prompt, count, head), self._model.device
         )
         return self._made(tokens, len(tokens), prompt, spent, kept=kept)
 
-    def _masked(self, task: Task, prompt: PromptTokens, *, kept: bool) -> Made:
-        head = deepcopy(self._states) if kept else None
-
-        def write() -> list[int]:
-            matcher = self._grammar.plan(task.request)
-            return self._generation.masked(prompt, matcher, head, task.masked.choices)
-
-        tokens, spent = timed(self._model.device, write)
+    def _masked(
+        self,
+        request: PlanRequest,
+        prompt: PromptTokens,
+        script: Script | None = None,
+        *,
+        kept: bool = True,
+    ) -> Made:
+        head, choices = deepcopy(self._states) if kept else None, script.choices if script else None
+        tokens, spent = timed(
+            lambda: self._generation.masked(prompt, self._grammar.plan(request), head, choices),
+            self._model.device,
+        )
         # Its last step ends the plan.
         return self._made(tokens, len(tokens) + 1, prompt, spent, kept=kept)
 
-    def _own(self, task: Task, prompt: PromptTokens, decoder: Decoder) -> Made:
-        choose = task.forced.choose()
+    def _own(
+        self,
+        request: PlanRequest,
+        prompt: PromptTokens,
+        script: Script | None = None,
+        *,
+        kept: bool = True,
+        draft: Callable[[], str] = str,
+    ) -> Made:
+        decoder = self._keeping if kept else self._reading
+        choose = script.choose() if script else greedy
         written, spent = timed(
+            lambda: decoder.write(
+                prompt, self._grammar.plan(request), choose=choose, draft=draft()
+            ),
             self._model.device,
-            lambda: decoder.write(prompt, self._grammar.plan(task.request), choose=choose),
         )
-        steps, kept = written.model_steps, written.head_reused
-        return self._made(list(written.tokens), steps, prompt, spent, kept=kept)
+        reused = written.head_reused
+        return self._made(list(written.tokens), written.model_steps, prompt, spent, kept=reused)
 
     def _made(
         self, tokens: list[int], steps: int, prompt: PromptTokens, spent: float, *, kept: bool
     ) -> Made:
         read = len(prompt.tail) + (0 if kept else len(prompt.head))
         return Made(self._model.decode(tokens), len(tokens), steps, read, spent)
+
+
+def compare_greedy(
+    model: LanguageModel,
+    grammar: PlanGrammar,
+    toolbox: Toolbox,
+    queries: Sequence[AnnotatedQuery],
+) -> dict[str, int]:
+    """Plan for each query by the decoder and by masked ``generate``, both of them greedy.
+
+    Both choose the likeliest token that the grammar admits. They part where the grammar forces a
+    text: the decoder writes it in tokens of its own, without asking the model, which may have cut
+    it another way. From there on the model has read other tokens, and may choose otherwise.
+
+    Args:
+        model: Best in float32: rounded numbers are equal more often.
+        grammar: Of its plans.
+        toolbox: The tools.
+        queries: What is asked.
+
+    Returns:
+        How many ``plans`` were compared, have the ``same_tokens``, are the ``same_text``; and how
+        many first differ in a forced text (``explained``) or elsewhere (``unexplained``).
+    """
+    generation, decoder = Generation(model), Decoder(model)
+    states, same, ends = None, 0, []
+    with slow_progress("Decoding greedily", len(queries)) as advance:
+        for query in queries:
+            request = replace(query.record.request(toolbox), max_steps=STEPS)
+            prompt = model.encode(render_prompt(request))
+            if states is None:
+                states = generation.head_states(prompt.head)
+            own = decoder.write(prompt, grammar.plan(request)).tokens
+            other = generation.masked(prompt, grammar.plan(request), deepcopy(states))
+            same += model.decode(own) == model.decode(other)
+            ends.append(first_difference(model, grammar, request, own, other))
+            advance(1)
+    return {
+        "plans": len(queries),
+        "same_tokens": ends.count("none"),
+        "same_text": same,
+        "explained": ends.count("forced"),
+        "unexplained": ends.count("chosen"),
+    }
+
+
+def first_difference(
+    model: LanguageModel,
+    grammar: PlanGrammar,
+    request: PlanRequest,
+    own: Sequence[int],
+    other: Sequence[int],
+) -> str:
+    """Say where the decoder's tokens first differ from others of the same request.
+
+    Returns:
+        ``none``; ``forced``, where the decoder wrote a text that nothing else could stand for and
+        the other token is a piece of that text, or begins with its rest; else ``chosen``.
+    """
+    pairs = zip(own, other, strict=False)
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    if same == len(own) == len(other):
+        return "none"
+    if same == min(len(own), len(other)):
+        return "chosen"
+    decode = model.grammar_tokenizer.decode_bytes
+    forced = decode(list(_forced_from(grammar.plan(request), own, same)))
+    piece = decode([other[same]])
+    alike = bool(forced) and (forced.startswith(piece) or piece.startswith(forced))
+    return "forced" if alike else "chosen"
+
+
+def _forced_from(matcher: PlanMatcher, tokens: Sequence[int], place: int) -> Sequence[int]:
+    """Return what of the tokens, from a place on, was written in one go without a choice."""
+    at = 0
+    while True:
+        at += len(matcher.forced())
+        if at > place:
+            return tokens[place:at]
+        if at == place:
+            return ()
+        matcher.consume(tokens[at])
+        at += 1

@@ -1,24 +1,37 @@
-"""What the legal bench is run on: cases, and questions that each have two parent cases."""
+"""What the legal bench is run on: cases, and questions that each have two parent cases.
+
+The domain's own cases, ALQA, and three sets of multi-hop questions, of which every paragraph
+becomes a case (see ``paragraphs``).
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from casewright.bench.legal.paragraphs import paragraph_case
+from casewright.domains.legal.alqa import read_alqa
+from casewright.domains.legal.data import data_file
+from casewright.domains.legal.question_pairs import cited_as
 from casewright.errors import InputError
+from casewright.finetune.judge_sets.paragraphs import FILES, read_items, read_lines
 from casewright.stores import Case
 
-#: What stands in place of a path for the cases that the legal domain ships.
-SHIPPED = "shipped"
-#: The name of the set that is read from ALQA's files.
-ALQA = "alqa"
+#: What stands in place of a path for the cases that the legal domain ships; and the name of the set
+#: that is read from ALQA's files.
+SHIPPED, ALQA = "shipped", "alqa"
 #: Of what is drawn at random: the development half, the shuffled labels, the resamples.
 SEED = 0
 #: Questions that a set needs at least.
 FEWEST = 4
+_TELL = (
+    "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
+    "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +86,10 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     Raises:
         InputError: The place holds no such set, or a file of another form.
     """
-    from casewright.bench.legal.multihop import FILES, read_multihop
-    from casewright.bench.legal.pairs import alqa_set, shipped_set
-
     there: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
-        there.append((SHIPPED, shipped_set))
+        cases, pairs = (Path(str(data_file(name))) for name in ("cases", "pairs"))
+        there.append((SHIPPED, partial(read_pairs, SHIPPED, cases, pairs)))
     else:
         if not data.is_dir():
             raise InputError(f"--data {data}: there is no such folder. {_TELL}")
@@ -87,8 +98,8 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
                 if (file := folder / file_name).is_file():
                     there.append((name, partial(read_multihop, file, name)))
         for folder in (data, data / "alqa"):
-            if (folder / "qa.jsonl").is_file():
-                there.append((ALQA, partial(alqa_set, folder)))
+            if (file := folder / "qa.jsonl").is_file():
+                there.append((ALQA, partial(read_pairs, ALQA, file, folder / "pairs.jsonl")))
         if not there:
             raise InputError(
                 f"--data {data}: it holds no set of questions with two parent cases. {_TELL}"
@@ -109,7 +120,60 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     return [replace(found, questions=found.questions[:limit]) for found in chosen]
 
 
-_TELL = (
-    "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
-    "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
-)
+def read_multihop(file: Path, name: str) -> QaSet:
+    """Read a set: a case of every distinct paragraph, a question of every two-paragraph item.
+
+    The cases are made of the paragraphs alone, in an order of their own, so that nothing of a
+    question or of its labels is in them. Questions with more or fewer than two supporting
+    paragraphs are left out.
+    """
+    items = read_items(file)
+    everything = sorted({paragraph for item in items for paragraph in item.paragraphs})
+    places = {paragraph: place for place, paragraph in enumerate(everything)}
+    questions = []
+    for record, _, supporting in items:
+        if len(supporting) == 2:
+            first, second = sorted(places[paragraph] for paragraph in supporting)
+            reference = reference_sentence(record["question"], record["answer"])
+            questions.append(PairQuestion(record["question"], (first, second), reference))
+    cases = [paragraph_case(paragraph) for paragraph in everything]
+    return QaSet(name, cases, questions, len(items) - len(questions))
+
+
+def reference_sentence(question: str, answer: str) -> str:
+    """Return a gold answer, which is a name or a word, as a sentence to compare answers with.
+
+    It repeats the question, as the written answers of ALQA do.
+    """
+    return f"The answer to the question “{question.strip()}” is: {answer.strip()}."
+
+
+def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
+    """Read cases, and questions whose parents are named by citation or counted from 0.
+
+    A question is left out where a parent is named by what several cases are cited by.
+    """
+    cases = read_alqa(cases_file)
+    places: dict[str | int, list[int]] = {place: [place] for place in range(len(cases))}
+    for place, case in enumerate(cases):
+        places.setdefault(cited_as(case), []).append(place)
+    form = "questions: question, answer, and parents, two citations of cases, a JSON object a line"
+    found = list(read_lines(pairs_file, partial(_question, places), form))
+    questions = [question for question in found if question is not None]
+    return QaSet(name, cases, questions, len(found) - len(questions))
+
+
+def _question(
+    places: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
+) -> PairQuestion | None:
+    """Return a question, where its parents are told apart from all other cases."""
+    question, answer, parents = record["question"], record["answer"], record["parents"]
+    if not all(isinstance(text, str) and text for text in (question, answer)):
+        raise TypeError("question and answer are texts")
+    if not isinstance(parents, list):
+        raise TypeError("parents are two citations of cases")
+    known = [places.get(one if isinstance(one, int) else str(one), ()) for one in parents]
+    if () in known:
+        raise ValueError(f"no case is cited as {parents[known.index(())]!r}")
+    apart = sorted({own[0] for own in known if len(own) == 1})
+    return PairQuestion(question, (apart[0], apart[1]), answer) if len(apart) == 2 else None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from casewright.bench.legal.data import FEWEST, SHIPPED
 from casewright.domains.legal import entity_pairs, read_alqa, read_with_chat, write_questions
@@ -29,29 +29,18 @@ class PairsWritten:
     Attributes:
         output: The file.
         cases: How many were read.
-        citations_of_several_cases: How many cases were left out, as others are cited alike.
+        cases_left_out_as_others_are_cited_alike: How many of them.
         pairs: How many pairs the model was asked about.
         questions: How many questions were written.
         skipped: Why a pair has none, to how many pairs that befell.
     """
 
-    output: Path
+    output: str
     cases: int
-    citations_of_several_cases: int
+    cases_left_out_as_others_are_cited_alike: int
     pairs: int
     questions: int
     skipped: Mapping[str, int]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
-        return {
-            "output": str(self.output),
-            "cases": self.cases,
-            "cases_left_out_as_others_are_cited_alike": self.citations_of_several_cases,
-            "pairs": self.pairs,
-            "questions": self.questions,
-            "skipped": dict(self.skipped),
-        }
 
 
 def check_pairs_output(output: Path, source: str) -> None:
@@ -91,15 +80,6 @@ def write_pairs(
     The file is JSON Lines: id, question, answer, parents, shared. A case whose citation others have
     too is in no pair: a question could not say which of them is its parent.
 
-    Args:
-        source: Path of ALQA's ``qa.jsonl``, its name on Hugging Face, or ``"shipped"``.
-        output: The file to write; named ``pairs.jsonl`` beside ``qa.jsonl``, the bench finds it.
-        model: Writes the questions.
-        pairs: At most so many pairs; the model is asked once a pair.
-        seed: Of the draw of the pairs.
-        extractor: Extracts the entities; ``None`` for the offline extractor.
-        progress: Show bars on stderr; ``None`` shows them on a terminal for long work.
-
     Raises:
         InputError: The source cannot be read, no cases share a name, or the output cannot be
             written.
@@ -134,8 +114,9 @@ def write_pairs(
         raise _unwritable(output, error) from error
     if len(lines) < FEWEST:
         note(f"bench legal needs {FEWEST} questions at least; these are {len(lines)}.")
+    left_out = len(cases) - len(told_apart)
     return PairsWritten(
-        output, len(cases), len(cases) - len(told_apart), len(drawn), len(lines), written.skipped
+        str(output), len(cases), left_out, len(drawn), len(lines), dict(written.skipped)
     )
 
 

@@ -15,10 +15,10 @@ same for every paragraph, whether a question needs it or not.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from casewright.domains.legal.cases import qa_case
 from casewright.domains.legal.entities import extract_entities
+from casewright.finetune.judge_sets.paragraphs import Paragraph
 from casewright.stores import Case
 
 #: A first sentence's subject in words; what is longer is no subject.
@@ -26,7 +26,6 @@ LONGEST_SUBJECT = 12
 #: What is shorter, in words, is no sentence: an abbreviation, a heading.
 SHORTEST_SENTENCE = 4
 
-_SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9])")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Rev|Hon|Gen|Col|Lt|Capt|Sgt|No|Vol|vs|Inc|Ltd|Co|c|ca|née)"
@@ -44,34 +43,12 @@ _TIME = re.compile(r"^(?P<time>(?:In|On|During|Since|By|After|Before|From)\s[^,]
 _WORD = re.compile(r"\w+")
 
 
-class Paragraph(NamedTuple):
-    """A titled paragraph; two are the same where title and text are.
-
-    Attributes:
-        title: Of the article.
-        text: Of the paragraph.
-    """
-
-    title: str
-    text: str
-
-    @classmethod
-    def of(cls, title: str, text: str) -> Paragraph:
-        """Make one, with spaces as they are in running text."""
-        return cls(_SPACE.sub(" ", title).strip(), _SPACE.sub(" ", text).strip())
-
-
 def paragraph_case(paragraph: Paragraph) -> Case:
     """Make a paragraph a case, by the rule above."""
     title, text = paragraph
     named = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
-    return qa_case(
-        paragraph_question(paragraph),
-        text,
-        [entity for entity in named if entity],
-        first_sentence(text),
-        key=title,
-    )
+    entities = [entity for entity in named if entity]
+    return qa_case(paragraph_question(paragraph), text, entities, first_sentence(text), key=title)
 
 
 def first_sentence(text: str) -> str:

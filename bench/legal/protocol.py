@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from casewright.bench.legal.data import QaSet, find_sets
-from casewright.bench.legal.measures import (
+from casewright.bench.legal.retrieval import (
     KS,
     PAPERS_BEST,
     SHUFFLES,
     WEIGHTINGS,
-    Difference,
+    CuedEncoder,
     Scores,
+    Trial,
     Weighting,
+    best_weighting,
+    label_of,
     paired_difference,
     random_f1_at_k,
     shuffled_f1_at_k,
 )
-from casewright.bench.legal.plot import draw_heat_maps
-from casewright.bench.legal.published import SOURCE, Published, read_published
-from casewright.bench.legal.retrieval import CuedEncoder, Trial, label_of
-from casewright.bench.legal.weights import best_weighting
 from casewright.bench.report import Report
+from casewright.errors import InputError
 from casewright.stores import Encoder
 
 #: The mean over the sets, each of them counting the same.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
+#: The file of the paper's table, and how its figures are called beside ours.
+FILE, SOURCE = "cbr_rag_published_f1_at_k.csv", "CBR-RAG, section 6, F1@k"
 #: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
 Rows = dict[str, Scores]
+#: Rows of a heat map: how each is called, and its F1 at every k.
+Panel = dict[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One row of the paper's table: its encoder, its weighting, F1@k for each k."""
+
+    encoder: str
+    weights: Weighting
+    scores: Sequence[float]
 
 
 def measure_legal(
@@ -47,16 +62,6 @@ def measure_legal(
     """Measure F1@k under the paper's six weightings, and under the one that is best here.
 
     The best one is sought over a grid on half of each set's questions, and shown on the others.
-
-    Args:
-        data: Where the sets are; see ``find_sets``. ``None`` takes the domain's own.
-        encoder: Embeds questions, supports and entities.
-        only: One set.
-        cue: A text to put before queries: measured on the development half, with and without.
-        limit: At most so many questions of each set.
-
-    Raises:
-        InputError: There is nothing to measure on.
     """
     sets = find_sets(data, only, limit)
     published = read_published(data)
@@ -71,8 +76,11 @@ def measure_legal(
         cued, differences = _cued(sets, encoder, cue)
         rows |= cued
         figures |= differences
+    panels: dict[str, Panel] = {}
     for row in published:
-        rows[f"paper, {row.encoder}: {label_of(row.weights)}"] = np.array(row.scores)
+        label = label_of(row.weights)
+        rows[f"paper, {row.encoder}: {label}"] = np.array(row.scores)
+        panels.setdefault(f"{SOURCE}: {row.encoder} on ALQA", {})[label] = row.scores
     return Report(
         bench="legal",
         settings={
@@ -82,10 +90,43 @@ def measure_legal(
             "best_here": list(best),
         },
         figures=figures,
-        rows=[_row(name, scores) for name, scores in rows.items()],
+        rows=[
+            {
+                "ranking": name,
+                **{f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)},
+                "mean": float(np.mean(scores)),
+            }
+            for name, scores in rows.items()
+        ],
         notes=_notes(encoder, bool(published)),
-        draw=lambda axes: draw_heat_maps(axes, _panels(whole, sizes), _published(published)),
+        draw=lambda axes: _draw(axes, [_panels(whole, sizes), *([panels] if panels else [])]),
     )
+
+
+def read_published(data: Path | None) -> list[Published]:
+    """Read the paper's table from a folder, or from ``alqa_partial`` in it; none is no error.
+
+    Raises:
+        InputError: The file is there and has another form.
+    """
+    folders = () if data is None else (data, data / "alqa_partial")
+    file = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
+    found: list[Published] = []
+    if file is None:
+        return found
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                encoder, _, weights = row["algorithm"].partition(" ")
+                first, second, third = (float(part) for part in weights.strip("[]").split(","))
+                scores = [float(row[f"k{k}"]) for k in KS]
+                found.append(Published(encoder, (first, second, third), scores))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{file} is not the paper's table ({type(error).__name__}: {error}). It has the "
+            f"columns algorithm and {', '.join(f'k{k}' for k in KS)}."
+        ) from error
+    return found
 
 
 def _whole(trials: Sequence[Trial]) -> dict[str, Rows]:
@@ -120,7 +161,7 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
         ours.append(trial.scores(best)[half].mean(axis=1))
         papers.append(trial.scores(PAPERS_BEST)[half].mean(axis=1))
         alike += [trial.agreement(weights, part) for weights in (*WEIGHTINGS, best)]
-    own, other = _macro(ours), _macro(papers)
+    own, other = (float(np.mean([part.mean() for part in sets])) for sets in (ours, papers))
     figures = {
         "best_here_weight_of_question": best[0],
         "best_here_weight_of_support": best[1],
@@ -128,7 +169,7 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
         "f1_development_half_best_here": on_development,
         "f1_test_half_best_here": own,
         "f1_test_half_papers_best_weighting": other,
-        **_interval("f1_test_half_difference", paired_difference(ours, papers)),
+        **_difference("f1_test_half_difference", ours, papers),
         "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(alike)),
     }
     if other:
@@ -158,8 +199,8 @@ def _cued(sets: Sequence[QaSet], encoder: Encoder, cue: str) -> tuple[Rows, dict
         ("entities_alone", WEIGHTINGS[2]),
         ("papers_best_weighting", PAPERS_BEST),
     ):
-        difference = paired_difference(with_cue[weights], without[weights])
-        figures |= _interval(f"f1_difference_by_the_cue_{told}", difference)
+        name = f"f1_difference_by_the_cue_{told}"
+        figures |= _difference(name, with_cue[weights], without[weights])
     return rows, figures
 
 
@@ -180,10 +221,6 @@ def _flat(groups: Mapping[str, Rows], part: str = "") -> Rows:
     }
 
 
-def _macro(sets: Sequence[Scores]) -> float:
-    return float(np.mean([scores.mean() for scores in sets]))
-
-
 def _whole_figures(whole: Mapping[str, Rows]) -> dict[str, float]:
     rows = list(whole.values())[-1]
     own, chance = float(rows[label_of(PAPERS_BEST)].mean()), float(rows[CHANCE].mean())
@@ -195,36 +232,18 @@ def _whole_figures(whole: Mapping[str, Rows]) -> dict[str, float]:
     }
 
 
-def _interval(name: str, difference: Difference) -> dict[str, float]:
-    return {
-        name: difference.mean,
-        f"{name}_low_95": difference.low,
-        f"{name}_high_95": difference.high,
-    }
+def _difference(name: str, ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, float]:
+    found = paired_difference(ours, theirs)
+    return {name: found.mean, f"{name}_low_95": found.low, f"{name}_high_95": found.high}
 
 
-def _row(name: str, scores: Scores) -> dict[str, Any]:
-    cells = {f"k{k}": float(score) for k, score in zip(KS, scores, strict=True)}
-    return {"ranking": name, **cells, "mean": float(np.mean(scores))}
-
-
-def _panels(
-    whole: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, Sequence[float]]]:
-    panels: dict[str, dict[str, Sequence[float]]] = {}
+def _panels(whole: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Panel]:
+    panels: dict[str, Panel] = {}
     for name, rows in whole.items():
         size = "mean of the sets"
         if own := sizes.get(name):
             size = f"{own['cases']:,} cases, {own['questions']} questions"
         panels[f"{name}: {size}"] = {label_of(w): list(rows[label_of(w)]) for w in WEIGHTINGS}
-    return panels
-
-
-def _published(published: Sequence[Published]) -> dict[str, dict[str, Sequence[float]]]:
-    panels: dict[str, dict[str, Sequence[float]]] = {}
-    for row in published:
-        panel = panels.setdefault(f"{SOURCE}: {row.encoder} on ALQA", {})
-        panel[label_of(row.weights)] = row.scores
     return panels
 
 
@@ -244,3 +263,37 @@ def _notes(encoder: Encoder, published: bool) -> list[str]:
             "questions): compare the weightings, not the heights."
         )
     return notes
+
+
+def _draw(axes: Any, columns: Sequence[Mapping[str, Panel]]) -> None:
+    """Draw heat maps of F1@k, weightings down and k across: ours on the left, the paper's beside.
+
+    Maps in one column share their colours' scale, and each cell names its value.
+    """
+    figure = axes.figure
+    axes.remove()
+    height = max(map(len, columns))
+    figure.set_size_inches(7.4 * len(columns), 2.9 * height)
+    grid = figure.subplots(height, len(columns), squeeze=False)
+    for across, column in enumerate(columns):
+        top = max(max(scores) for panel in column.values() for scores in panel.values())
+        for down, (title, panel) in enumerate(column.items()):
+            _draw_panel(grid[down][across], title, panel, top)
+        for down in range(len(column), height):
+            grid[down][across].set_axis_off()
+    figure.suptitle("F1@k, two parent cases a question: weights of question, support, entities")
+
+
+def _draw_panel(axes: Any, title: str, panel: Panel, top: float) -> None:
+    values = list(panel.values())
+    axes.imshow(values, cmap="viridis", vmin=0, vmax=top, aspect="auto")
+    axes.set_xticks(range(len(KS)), [str(k) for k in KS], fontsize=9)
+    axes.set_yticks(range(len(values)), list(panel), fontsize=9)
+    axes.set_xlabel("k", fontsize=9)
+    axes.set_title(title, fontsize=10)
+    style = {"ha": "center", "va": "center", "fontsize": 8}
+    for row, scores in enumerate(values):
+        for column, score in enumerate(scores):
+            # Light cells need dark figures.
+            colour = "black" if score > 0.6 * top else "white"
+            axes.text(column, row, f"{score:.3f}", color=colour, **style)

@@ -1,24 +1,48 @@
-"""One set of cases in a store, its questions asked of it under any weighting."""
+"""A set's questions asked of a store under any weighting, F1@k, and what it is held against.
+
+With h of a question's two parents among the first k cases, precision is h/k and recall h/2, so
+that F1 is 2h/(k + 2) (CBR-RAG, section 6). A parent's place is its rank, counted from 1; where it
+was not retrieved, the rank is larger than every k.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import TracebackType
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.legal.data import QaSet
-from casewright.bench.legal.measures import KS, Ranks, Scores, Weighting, f1_at_k
-from casewright.bench.legal.weights import Cosines, blend
+from casewright.bench.legal.data import SEED, QaSet
 from casewright.domains.legal.cases import QA_COMPONENTS, qa_schema
 from casewright.stores import CaseStore, Encoder
+from casewright.stores.hit import DECIMALS
 from casewright.stores.progress import progress_bar
 
+Weighting = tuple[float, float, float]
+Ranks = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+#: How many cases are retrieved, in the paper's table.
+KS = (1, 3, 5, 7, 9, 13, 19, 23, 37)
+#: The paper's weightings of question, support and entities; the last is its best.
+WEIGHTINGS = (
+    (1.0, 0.0, 0.0),
+    (0.0, 1.0, 0.0),
+    (0.0, 0.0, 1.0),
+    (0.20, 0.40, 0.40),
+    (0.30, 0.40, 0.30),
+    (0.25, 0.40, 0.35),
+)
+PAPERS_BEST = WEIGHTINGS[-1]
+#: How often labels are shuffled, and questions drawn for an interval.
+SHUFFLES, RESAMPLES = 20, 10_000
+#: Weights of the grid are multiples of one over this.
+STEPS = 20
 #: The rank of a parent that is not among the cases retrieved: beyond every k.
 NOT_FOUND = 1_000_000
-
-Positions = NDArray[np.int64]
 
 
 class CuedEncoder:
@@ -54,28 +78,22 @@ class Trial:
             self._store.close()
             raise
         # Equal cases are one case.
-        self._ids = list(dict.fromkeys(ids))
-        place = {case_id: at for at, case_id in enumerate(self._ids)}
-        asked = [[place[ids[at]] for at in question.parents] for question in found.questions]
-        self.parents: Positions = np.array(asked, dtype=np.int64)
-        self.order: Positions = np.argsort(np.argsort(np.array(self._ids))).astype(np.int64)
         by_id = dict(zip(ids, found.cases, strict=True))
-        self._cases = [by_id[case_id] for case_id in self._ids]
+        self._cases = list(by_id.values())
+        self._place = {case_id: at for at, case_id in enumerate(by_id)}
+        asked = [[self._place[ids[at]] for at in one.parents] for one in found.questions]
+        self.parents: Ranks = np.array(asked, dtype=np.int64)
+        self.order: Ranks = np.argsort(np.argsort(np.array(list(by_id)))).astype(np.int64)
         self._rankings: dict[Weighting, list[list[int]]] = {}
 
     def __enter__(self) -> Trial:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._store.close()
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._cases)
 
     def size(self) -> dict[str, int]:
         """Return how many cases and questions there are, and questions that were left out."""
@@ -88,14 +106,13 @@ class Trial:
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return, for each question, the columns of the cases that the store finds, best first."""
         if weights not in self._rankings:
-            place = {case_id: at for at, case_id in enumerate(self._ids)}
             shares = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.found.name} by {label_of(weights)}"
             rankings = []
             with progress_bar(label, len(self.found.questions), show=None) as advance:
                 for question in self.found.questions:
                     hits = self._store.search(question.text, KS[-1], weights=shares)
-                    rankings.append([place[hit.case.id] for hit in hits])
+                    rankings.append([self._place[hit.case.id] for hit in hits])
                     advance(1)
             self._rankings[weights] = rankings
         return self._rankings[weights]
@@ -120,7 +137,7 @@ class Trial:
         """Return F1@k of every question, array (questions, len(KS))."""
         return f1_at_k(self.ranks(weights))
 
-    def cosines(self) -> Cosines:
+    def cosines(self) -> Scores:
         """Return every facet's cosines, array (3, questions, cases)."""
         schema = self._schema
         cases = schema.vectors([case.problem for case in self._cases])
@@ -129,7 +146,7 @@ class Trial:
         parts = [schema.slices[name] for name in QA_COMPONENTS]
         return np.stack([queries[:, part] @ cases[:, part].T for part in parts]).astype(np.float64)
 
-    def agreement(self, weights: Weighting, cosines: Cosines) -> float:
+    def agreement(self, weights: Weighting, cosines: Scores) -> float:
         """Return the share of questions to which store and cosines give one ranking."""
         scores = blend(cosines, weights)
         best = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
@@ -139,3 +156,150 @@ class Trial:
 def label_of(weights: Weighting) -> str:
     """Return a weighting as tables show it: question, support, entities."""
     return " ".join(f"{weight:.2f}" for weight in weights)
+
+
+def f1_at_k(ranks: Ranks) -> Scores:
+    """Return F1@k, array (questions, len(KS)), of the ranks of parents, array (questions, 2)."""
+    ks = np.array(KS)
+    hits = (ranks[:, :, None] <= ks).sum(axis=1)
+    scores: Scores = 2 * hits / (ks + 2)
+    return scores
+
+
+def random_f1_at_k(cases: int) -> Scores:
+    """Return the expected F1@k of cases in random order, array (len(KS),).
+
+    Of two parents among n cases, 2k/n are expected among the first k.
+    """
+    ks = np.array(KS)
+    expected: Scores = 2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2)
+    return expected
+
+
+def strangers(count: int) -> list[list[int]]:
+    """Return, for every shuffle, whose labels each of several questions is given: never its own."""
+    rng = random.Random(SEED)
+    given = []
+    for _ in range(SHUFFLES):
+        circle = list(range(count))
+        rng.shuffle(circle)
+        after = dict(zip(circle, circle[1:] + circle[:1], strict=True))
+        given.append([after[question] for question in range(count)])
+    return given
+
+
+def shuffled_f1_at_k(ranks_of: Any, count: int) -> Scores:
+    """Return the mean F1@k where each question has another one's labels, array (len(KS),).
+
+    Args:
+        ranks_of: Called with the question whose labels each question is given; returns ranks,
+            array (questions, 2).
+        count: How many questions there are.
+    """
+    trials = [f1_at_k(ranks_of(given)).mean(axis=0) for given in strangers(count)]
+    mean: Scores = np.mean(trials, axis=0)
+    return mean
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A mean of paired differences, with the ends of its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
+    """Return how much better the one is than the other, by a paired bootstrap (percentiles).
+
+    Questions are drawn anew within each set; of the sets, the mean counts.
+
+    Args:
+        ours: For each set, one score a question.
+        theirs: The same questions' scores of the other.
+    """
+    from scipy.stats import bootstrap
+
+    differences = [np.asarray(a) - np.asarray(b) for a, b in zip(ours, theirs, strict=True)]
+
+    def macro(*sets: Scores, axis: int = -1) -> Any:
+        return np.mean([part.mean(axis=axis) for part in sets], axis=0)
+
+    mean = float(macro(*differences))
+    if all((part == part[0]).all() for part in differences):
+        return Difference(mean, mean, mean)
+    found = bootstrap(
+        differences,
+        macro,
+        n_resamples=RESAMPLES,
+        vectorized=True,
+        batch=500,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    return Difference(mean, float(found.low), float(found.high))
+
+
+def simplex() -> Iterator[Weighting]:
+    """Yield every weighting of three facets in steps of 0.05: weights sum to 1."""
+    for first in range(STEPS + 1):
+        for second in range(STEPS + 1 - first):
+            third = STEPS - first - second
+            yield first / STEPS, second / STEPS, third / STEPS
+
+
+def blend(cosines: Scores, weights: Weighting) -> Scores:
+    """Return the weighted sum of the facets' cosines, rounded as a store compares scores.
+
+    Args:
+        cosines: Array (3, questions, cases).
+        weights: Of the facets.
+
+    Returns:
+        Array (questions, cases).
+    """
+    scores: Scores = np.tensordot(np.asarray(weights), cosines, axes=1)
+    return scores.round(DECIMALS)
+
+
+def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
+    """Return the ranks of parents; equal scores are ordered as the store orders them.
+
+    Args:
+        scores: Array (questions, cases).
+        order: Array (cases,): each case's place among the cases sorted by id.
+        parents: Array (questions, 2) of positions of cases.
+
+    Returns:
+        Array (questions, 2), counted from 1.
+    """
+    ranks = np.empty(parents.shape, dtype=np.int64)
+    for column in range(parents.shape[1]):
+        parent = parents[:, column]
+        own = np.take_along_axis(scores, parent[:, None], axis=1)
+        before = (scores > own) | ((scores == own) & (order[None, :] < order[parent][:, None]))
+        ranks[:, column] = before.sum(axis=1) + 1
+    return ranks
+
+
+def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
+    """Return the weighting of the highest mean F1 over all k, and that F1.
+
+    Args:
+        sets: For each set its development questions: cosines, order and parents as above. The
+            mean of the sets' means counts; of equals the first of the grid.
+    """
+    scores = {
+        weights: float(
+            np.mean(
+                [
+                    f1_at_k(ranks_of(blend(cosines, weights), order, parents)).mean()
+                    for cosines, order, parents in sets
+                ]
+            )
+        )
+        for weights in simplex()
+    }
+    best = max(scores, key=lambda weights: scores[weights])
+    return best, scores[best]

@@ -8,35 +8,45 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.bench.planner import UncachedQuestions
-from casewright.bench.reaper.asking import BOUND, MODES, SERVED, Asking, Mode, open_asking
-from casewright.bench.reaper.lines import CASES, RANDOM, Line, line
-from casewright.bench.reaper.material import Material
-from casewright.bench.reaper.paper import NOTHING, WHOLE, Published
-from casewright.bench.reaper.random_weights import random_twin
-from casewright.bench.reaper.row import FROZEN, QuestionSet
-from casewright.bench.reaper.trial import FIRST, ReaperTrial
+from casewright.bench.models import random_twin
+from casewright.bench.reaper.asking import (
+    BOUND,
+    CASES,
+    MODES,
+    RANDOM,
+    SERVED,
+    Asking,
+    Line,
+    Mode,
+    line,
+    open_asking,
+)
+from casewright.bench.reaper.rows import FROZEN, Material, QuestionSet
+from casewright.bench.reaper.trial import (
+    ENSEMBLE,
+    FIRST,
+    NOTHING,
+    REAPER,
+    UNTUNED,
+    Published,
+    ReaperTrial,
+)
 from casewright.bench.reaper.workplace import Workplace, fingerprint
 from casewright.planner import CasePlanner
-from casewright.planner.language_model.card import CARD, read_card
+from casewright.planner.language_model.card import read_card
+from casewright.planner.language_model.source import find_source
 from casewright.planner.plan_cases import EXAMPLES
-from casewright.planner.shipped import (
-    PRIOR,
-    SPANS,
-    load_shipped,
-    shipped_examples,
-    shipped_planner,
-)
+from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
 from casewright.serve.planners import CLASSIFIERS, make_planner
 from casewright.serve.session import open_reader
+from casewright.stores.encoders.cache import UncachedQuestions
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
-    from casewright.planner.numpy_model import NumpyModel
 
 #: Networks whose weights are drawn; how good one is by luck differs from seed to seed.
 SEEDS = 3
-SHIPPED, BASE = "shipped planner", "its base before LoRA"
+SHIPPED, BASE = "shipped planner", "its base, not tuned"
 CASES_READER = "case planner with its reader"
 
 
@@ -45,33 +55,29 @@ class FirstTable:
     """Measures Table 1 on the frozen questions.
 
     Attributes:
+        trial: Of the run.
         material: The domain.
         work: Keeps figures.
         folder: Of the planner.
-        base: Of the model before the LoRA stage, if it is at hand.
+        base: Of the model that its adapter is for; ``None`` where it is no adapter.
         examples: Plan cases in a prompt.
-        limit: Most questions.
-        seed: Of random weights, and of the tools that are removed.
     """
 
+    trial: ReaperTrial
     material: Material
     work: Workplace
     folder: Path
     base: Path | None
     examples: int
-    limit: int
-    seed: int
 
     @classmethod
     def of(cls, trial: ReaperTrial, material: Material, work: Workplace) -> FirstTable:
-        """Return the table of a trial.
-
-        Raises:
-            InputError: The shipped planner is not there, and no other is given.
-        """
+        """Return the table of a trial."""
         folder = trial.planner if trial.planner is not None else shipped_planner()
-        told = shipped_examples(folder) if (folder / CARD).is_file() else EXAMPLES
-        return cls(material, work, folder, trial.base, told, trial.limit, trial.seed)
+        source = find_source(folder, None)
+        base = None if source.adapter is None else source.base
+        examples = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
+        return cls(trial, material, work, folder, base, examples)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -79,26 +85,27 @@ class FirstTable:
         return dict((read_card(self.folder) or {}).get("metrics", {}))
 
     def lines(self) -> list[Line]:
-        """Return the lines: of each planner its classes as it is served, and every mode.
+        """Return the lines: of each planner its classes as it is served, and every mode."""
+        from casewright.planner.language_model import load_language_model
 
-        Raises:
-            InputError: A model cannot be loaded.
-        """
         questions = QuestionSet(FROZEN, self.material.frozen, self.material.queries)
-        questions = questions.limited(self.limit, self.seed)
-        encoder = self.material.encoder
+        questions = questions.limited(self.trial.limit, self.trial.seed)
+        encoder, seed = self.material.encoder, self.trial.seed
         # One at a time: a plan's own milliseconds are among the figures.
-        opened = open_asking(questions, encoder, self.examples, together=1, seed=self.seed)
-        with opened as asking:
-            made = self._of_model(asking, SHIPPED, self.folder, _served(self.folder), WHOLE)
+        with open_asking(questions, encoder, self.examples, together=1, seed=seed) as asking:
+            tuned = load_language_model(self.folder)
+            made = self._of_model(asking, SHIPPED, self.folder, tuned, REAPER)
             if self.base is None:
-                note = "give it by --base FOLDER"
+                note = "the planner is no adapter, which would name its base"
                 made.append(line(FIRST, BASE, questions, BASE, note=note))
             else:
-                made += self._of_model(asking, BASE, self.base, _load(self.base), NOTHING)
-            torched = _load(self.folder)
-            for seed in range(self.seed, self.seed + SEEDS):
-                made += self._of_random(asking, torched, seed)
+                base = load_language_model(self.base)
+                made += self._of_model(asking, BASE, self.base, base, UNTUNED)
+            for number in range(seed, seed + SEEDS):
+                twin, name = random_twin(tuned, number), f"{RANDOM}, seed {number}"
+                for mode in BOUND:
+                    found = self._kept(asking, name, self.folder, mode, twin)
+                    made.append(line(FIRST, name, questions, RANDOM, found, mode))
             made += self._of_others(asking)
         return made
 
@@ -107,33 +114,17 @@ class FirstTable:
         asking: Asking,
         name: str,
         folder: Path,
-        model: LanguageModel | NumpyModel,
+        model: LanguageModel,
         paper: Published,
     ) -> list[Line]:
         made: list[Line] = []
         for mode in MODES:
             found = self._kept(asking, name, folder, mode, model)
-            if mode == SERVED:
-                made += _classes(asking, name, found, mode)
-            made.append(
-                line(FIRST, name, asking.questions, name, found=found, mode=mode, paper=paper)
-            )
+            own = _lines(asking, name, found, mode, paper)
+            made += own if mode == SERVED else own[-1:]
         return made
 
-    def _of_random(self, asking: Asking, model: LanguageModel, seed: int) -> list[Line]:
-        name = f"{RANDOM}, seed {seed}"
-        twin = random_twin(model, seed)
-        return [
-            line(
-                *(FIRST, name, asking.questions, RANDOM),
-                found=self._kept(asking, name, self.folder, mode, twin),
-                mode=mode,
-            )
-            for mode in BOUND
-        ]
-
     def _of_others(self, asking: Asking) -> list[Line]:
-        made: list[Line] = []
         material = self.material
         reader = open_reader(material.domain)
         planners: dict[str, Any] = {CASES: lambda: CasePlanner(asking.store)}
@@ -146,11 +137,13 @@ class FirstTable:
                 queries=lambda: material.queries,
                 encoder=UncachedQuestions(material.encoder),
             )
-        for name, make in planners.items():
-            found = asking.of(make())
-            made += _classes(asking, name, found, None)
-            made.append(line(FIRST, name, asking.questions, name, found=found))
-        return made
+        return [
+            one
+            for name, make in planners.items()
+            for one in _lines(
+                asking, name, asking.of(make()), None, ENSEMBLE if name == CLASSIFIERS else NOTHING
+            )
+        ]
 
     def _kept(
         self,
@@ -158,7 +151,7 @@ class FirstTable:
         name: str,
         folder: Path,
         mode: Mode,
-        model: LanguageModel | NumpyModel,
+        model: LanguageModel,
     ) -> dict[str, Any]:
         identity = {
             **asking.questions.identity,
@@ -166,7 +159,6 @@ class FirstTable:
             "model": fingerprint(folder),
             "grammar": mode.grammar,
             "examples": self.examples if mode.cases else 0,
-            "aids": [PRIOR, SPANS] if mode.aids else None,
             "together": asking.together,
             "seed": asking.seed,
         }
@@ -174,20 +166,11 @@ class FirstTable:
         return self.work.kept(slug, identity, lambda: asking.of_model(model, mode))
 
 
-def _served(folder: Path) -> LanguageModel | NumpyModel:
-    """Load a model as the planner that ships is loaded: its milliseconds are those of serving."""
-    return load_shipped(folder) if (folder / CARD).is_file() else _load(folder)
-
-
-def _load(folder: Path) -> LanguageModel:
-    from casewright.planner.language_model import load_language_model
-
-    return load_language_model(folder)
-
-
-def _classes(asking: Asking, name: str, found: Mapping[str, Any], mode: Mode | None) -> list[Line]:
-    labels = [one["class"] for one in found["classes"][:-1]]
+def _lines(
+    asking: Asking, name: str, found: Mapping[str, Any], mode: Mode | None, paper: Published
+) -> list[Line]:
+    """Return a line a class, and last that of all."""
     return [
-        line(FIRST, name, asking.questions, name, found=found, mode=mode, label=label)
-        for label in labels
+        line(FIRST, name, asking.questions, name, found, mode, label=one["class"], paper=paper)
+        for one in found["classes"]
     ]

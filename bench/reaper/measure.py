@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from typing import Any
 
-from casewright.bench.reaper.ablations import Mixtures, ablation_rows, instruction_places
-from casewright.bench.reaper.beside import measure_beside
+from casewright.bench.reaper.asking import CASES, COLUMNS, RANDOM, TRAINED, Line, RowLines
 from casewright.bench.reaper.first_table import FirstTable
-from casewright.bench.reaper.lines import Line, RowLines
-from casewright.bench.reaper.material import Material, open_material
-from casewright.bench.reaper.report import ReaperReport, draw_rows, figures_of, notes_of
-from casewright.bench.reaper.row import Row, Training, trainings_of
-from casewright.bench.reaper.start import given_start
+from casewright.bench.reaper.rows import (
+    Material,
+    Row,
+    Training,
+    ablation_rows,
+    instruction_places,
+    mixture,
+    open_material,
+    trainings_of,
+)
 from casewright.bench.reaper.studies import held_out_queries, study_rows
 from casewright.bench.reaper.trial import FIRST, SECOND, STUDIES, THIRD, ReaperTrial
-from casewright.bench.reaper.workplace import Workplace
+from casewright.bench.reaper.workplace import Workplace, given_start
+from casewright.bench.report import Report
 from casewright.errors import InputError
-from casewright.finetune.examples.drills import DrillSettings
-from casewright.finetune.recipe.data_section import DataSection
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.stores.progress import note
+
+_TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
+#: What a line is of; not shown where all lines of a table have the same.
+_SAME = ("questions", "class", "planner")
+#: Of a process: held while it opens the domain, whose stores one process opens at a time.
+_OPENING: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +59,24 @@ class _Run:
 
     def lines(self) -> RowLines:
         """Return what measures rows; what they start from is made first, if it is not there."""
-        data, trial = _rows_own(self.recipe.data), self.trial
+        data, trial = self.recipe.data, self.trial
         if trial.start is not None:
             start = given_start(trial.start, self.material.toolbox)
         else:
             start = self.work.start(_common(self.material, data, trial))
         return RowLines(self.material, self.work, start, data.tevo.shots, trial.seed)
 
+    def finish(self, measured: RowLines, name: str) -> float:
+        """Train and measure the rows of one training; their figures are kept. Return seconds."""
+        begun = time.perf_counter()
+        for row in self.rows:
+            if row.training is not None and row.training.name == name:
+                measured.of(row)
+        return time.perf_counter() - begun
 
-def measure_reaper(trial: ReaperTrial) -> ReaperReport:
-    """Train and measure the rows that are not there yet, and return all of them.
 
-    Raises:
-        InputError: The recipe, a folder or a model cannot be used, or a training went astray.
-        DependencyError: A package that training needs is not installed.
-    """
+def measure_reaper(trial: ReaperTrial) -> Report:
+    """Train and measure the rows that are not there yet, and return all of them."""
     run = _open(trial, nullcontext())
     # What is missing is told before hours of training.
     first = FirstTable.of(trial, run.material, run.work) if FIRST in trial.tables else None
@@ -75,50 +90,21 @@ def measure_reaper(trial: ReaperTrial) -> ReaperReport:
         clock = _Clock(len(names), trial.jobs)
         if trial.jobs > 1:
             measure_beside(trial, names, finish, clock.done)
-            for row in run.rows:
-                found += measured.of(row)
         else:
-            found += _one_by_one(run, measured, names, clock)
+            for name in names:
+                clock.begin(name)
+                clock.done(name, run.finish(measured, name))
+        # In the order of the tables, from what was kept.
+        found += [line for row in run.rows for line in measured.of(row)]
     return ReaperReport(
         bench="reaper",
         settings=_settings(run, first),
-        figures=figures_of(found),
+        figures=_figures(found),
         rows=found,
-        notes=notes_of(trial, run.work.training.steps),
+        notes=_notes(trial, run.work.training.steps),
         draw=lambda axes: draw_rows(axes, found),
+        titles=_TITLES,
     )
-
-
-def finish(trial: ReaperTrial, name: str, opening: AbstractContextManager[Any]) -> float:
-    """Train and measure the rows of one training; their figures are kept.
-
-    Args:
-        trial: The run.
-        name: Of the training.
-        opening: Is entered while the domain is opened.
-
-    Returns:
-        The seconds that it took.
-    """
-    begun = time.perf_counter()
-    run = _open(trial, opening)
-    measured = run.lines()
-    for row in run.rows:
-        if row.training is not None and row.training.name == name:
-            measured.of(row)
-    return time.perf_counter() - begun
-
-
-def _one_by_one(run: _Run, measured: RowLines, names: Sequence[str], clock: _Clock) -> list[Line]:
-    for name in names:
-        begun = time.perf_counter()
-        clock.begin(name)
-        for row in run.rows:
-            if row.training is not None and row.training.name == name:
-                measured.of(row)
-        clock.done(name, time.perf_counter() - begun)
-    # In the order of the tables, from what was kept.
-    return [line for row in run.rows for line in measured.of(row)]
 
 
 def _open(trial: ReaperTrial, opening: AbstractContextManager[Any]) -> _Run:
@@ -131,69 +117,84 @@ def _open(trial: ReaperTrial, opening: AbstractContextManager[Any]) -> _Run:
     with opening:
         material = open_material(recipe.data.domain)
     work = Workplace(trial.folder, recipe, material.encoder, steps=trial.steps)
-    data = _rows_own(recipe.data)
     rows: list[Row] = []
     if {SECOND, THIRD} & set(trial.tables):
-        made = ablation_rows(material, data, trial.instructions)
+        made = ablation_rows(material, recipe.data, trial.instructions)
         rows += [row for row in made if row.table in trial.tables]
     if STUDIES in trial.tables:
-        rows += study_rows(material, data, trial)
+        rows += study_rows(material, recipe.data, trial)
     short = tuple(
         replace(row, questions=row.questions.limited(trial.limit, trial.seed)) for row in rows
     )
     return _Run(trial, recipe, material, work, short)
 
 
-def _rows_own(data: DataSection) -> DataSection:
-    """Return a recipe's section without drills, which come once, before all rows."""
-    return data.model_copy(update={"drills": DrillSettings()})
-
-
 def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
-    """Return what the base's tokenizer is trained on: nothing that any study asks by."""
-    if trial.tool not in material.toolbox:
-        raise InputError(
-            f"There is no tool {trial.tool!r} to leave out. Tools are: "
-            f"{', '.join(material.toolbox.names)}."
-        )
+    """Return what a new base's tokenizer is trained on: nothing that any study asks by."""
+    toolbox = material.without(trial.tool)
     out = {id(query) for query in held_out_queries(material, trial)}
     kept = [
         query
         for query in material.queries
         if id(query) not in out and trial.tool not in query.record.tools_removed
     ]
-    section = Mixtures(data, instruction_places(trial.instructions)).whole()
-    toolbox = material.toolbox.without(trial.tool)
+    section = mixture(data, instruction_places(trial.instructions))
     return Training("common", section, material.ingredients(kept, toolbox))
 
 
-def _settings(run: _Run, first: FirstTable | None) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "domain": run.material.domain.name,
-        "tables": list(run.trial.tables),
-        "recipe": run.recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
-        "steps": run.work.training.steps,
-        "plan_cases_in_a_prompt": run.recipe.data.tevo.shots,
-        "left_out_tool": run.trial.tool,
-        "frozen_questions": len(run.material.frozen),
-        "queries": len(run.material.queries),
-        "instructions": run.trial.instructions is not None,
-        "start": "another model" if run.trial.start is not None else run.recipe.model.base,
-        "seed": run.trial.seed,
-    }
-    if first is not None:
-        told["shipped"] = first.metrics
-        told["shipped_plan_cases_in_a_prompt"] = first.examples
-    return told
+def measure_beside(
+    trial: ReaperTrial,
+    names: Sequence[str],
+    finish: Callable[[ReaperTrial, str, Any], float],
+    done: Callable[[str, float], None],
+) -> None:
+    """Do the rows of every training, ``trial.jobs`` of them at once, each in a process.
+
+    Args:
+        trial: The run.
+        names: Of the trainings.
+        finish: Does the rows of one; a function of a module, since a process imports it. Takes the
+            lock under which the domain is to be opened, and returns the seconds that it took.
+        done: Is told which one is done, and its seconds.
+
+    Raises:
+        InputError: A training failed; those that are running end first.
+    """
+    context = get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // trial.jobs)
+    with ProcessPoolExecutor(
+        trial.jobs, context, initializer=_begin, initargs=(context.Lock(), threads)
+    ) as pool:
+        running = {pool.submit(_finish, finish, trial, name): name for name in names}
+        try:
+            for one in as_completed(running):
+                done(running[one], one.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _begin(lock: Any, threads: int) -> None:
+    global _OPENING
+    _OPENING = lock
+    # Before torch is imported, which reads it once.
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+
+
+def _finish(
+    finish: Callable[[ReaperTrial, str, Any], float], trial: ReaperTrial, name: str
+) -> float:
+    return finish(trial, name, _OPENING)
+
+
+def finish(trial: ReaperTrial, name: str, opening: AbstractContextManager[Any]) -> float:
+    """Train and measure the rows of one training in this process; see ``measure_beside``."""
+    run = _open(trial, opening)
+    return run.finish(run.lines(), name)
 
 
 class _Clock:
-    """Tells on stderr which training is at work, and how long all of them may take.
-
-    Args:
-        total: Of trainings.
-        jobs: At once.
-    """
+    """Tells on stderr which training is at work, and how long all of them may take."""
 
     def __init__(self, total: int, jobs: int) -> None:
         self._total = total
@@ -205,12 +206,7 @@ class _Clock:
         note(f"Training {len(self._taken) + 1} of {self._total}: {name}.{self._left()}")
 
     def done(self, name: str, seconds: float) -> None:
-        """Tell that one is done.
-
-        Args:
-            name: Which.
-            seconds: What it took, its questions included.
-        """
+        """Tell that one is done, its questions included."""
         self._taken.append(seconds)
         note(f"{name}: done in {_time(seconds)}.{self._left() if self._jobs > 1 else ''}")
 
@@ -228,3 +224,140 @@ def _time(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaperReport(Report):
+    """A report of the paper's tables; a column that says nothing in one of them is left out."""
+
+    def columns(self, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return which columns of a table's lines are shown."""
+        values = {name: {line[name] for line in lines} for name in COLUMNS[1:]}
+        return [
+            name
+            for name, held in values.items()
+            if held != {None} and not (name in _SAME and len(held) == 1)
+        ]
+
+
+def _settings(run: _Run, first: FirstTable | None) -> dict[str, Any]:
+    shipped = {}
+    if first is not None:
+        shipped = {"shipped": first.metrics, "shipped_plan_cases_in_a_prompt": first.examples}
+    return {
+        "domain": run.material.domain.name,
+        "tables": list(run.trial.tables),
+        "recipe": run.recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
+        "steps": run.work.training.steps,
+        "plan_cases_in_a_prompt": run.recipe.data.tevo.shots,
+        "left_out_tool": run.trial.tool,
+        "frozen_questions": len(run.material.frozen),
+        "queries": len(run.material.queries),
+        "instructions": run.trial.instructions is not None,
+        "start": "another model" if run.trial.start is not None else run.recipe.model.base,
+        "seed": run.trial.seed,
+        **shipped,
+    }
+
+
+def _figures(lines: Sequence[Line]) -> dict[str, float]:
+    """Return the figures of each row's trained planner as it is served, and its margins.
+
+    A margin is the difference in right tools from the case planner, which has the same plan cases,
+    and from random weights under the same grammar, in shares.
+    """
+    found: dict[str, float] = {}
+    for row, name in _rows(lines):
+        asked = _served(row, TRAINED)
+        if asked is None or asked["tools"] is None:
+            continue
+        found |= {f"tools_{name}": asked["tools"], f"arguments_{name}": asked["arguments"]}
+        for word, planner in (("case_planner", CASES), ("random_weights", RANDOM)):
+            if (other := _served(row, planner)) is not None:
+                margin = round(asked["tools"] - other["tools"], 4)
+                found[f"tools_{name}_over_{word}"] = margin
+    for line in lines:
+        if line["table"] != FIRST:
+            continue
+        slug = _slug(line["row"])
+        if line["class"] == "all" and line["tools"] is not None and _is_served(line):
+            names = ("tools", "arguments", "arguments_paper", "ms_p50")
+            found |= {f"{name}_{slug}": line[name] for name in names if line[name] is not None}
+        if line["only_provided"] is not None and line["plan cases"] == "on":
+            found[f"only_provided_{slug}"] = line["only_provided"]
+    return found
+
+
+def _rows(lines: Sequence[Line]) -> Iterator[tuple[list[Line], str]]:
+    """Yield the lines of each row of all tables but the first, with its name in figures."""
+    grouped: dict[tuple[str, str, str], list[Line]] = {}
+    for line in lines:
+        if line["table"] != FIRST:
+            key = (line["table"], line["row"], line["questions"])
+            grouped.setdefault(key, []).append(line)
+    for (table, row, questions), own in grouped.items():
+        asked = f"_{_slug(questions)}" if table == STUDIES else ""
+        yield own, f"table_{table}_{_slug(row)}{asked}"
+
+
+def _served(lines: Sequence[Line], planner: str) -> Line | None:
+    return next((one for one in lines if one["planner"] == planner and _is_served(one)), None)
+
+
+def _is_served(line: Line) -> bool:
+    on = (None, "on")
+    return line["grammar"] in on and line["plan cases"] in on
+
+
+def _slug(text: str) -> str:
+    return "_".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+def _notes(trial: ReaperTrial, steps: int | None) -> list[str]:
+    told = [
+        "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
+        "arguments: and every argument right; arguments_paper: the same over plans with "
+        "prod_search or shipment_status. A plan by a fallback, or one that is not valid, counts "
+        "as wrong. only_provided: a needed tool was removed, the grammar off, and no other tool "
+        "was named than those that are there.",
+        "No question took part in training or in the plan cases. The case planner has the "
+        "row's plan cases and no reader, which has learned from all queries.",
+        "published: the figures of REAPER's own Tables 1 to 3 (Joshi et al. 2024), of a Mistral-7B "
+        "on other data and 600 other questions; in brackets what it was trained on. Its "
+        "only_provided is 1 less the share of plans that call prod_qna, which was removed.",
+    ]
+    if set(trial.tables) - {FIRST}:
+        trained = f"{steps} steps" if steps else "the recipe's epochs"
+        told.append(
+            f"Every row of Tables 2 and 3 and of the studies is a training of {trained} from the "
+            "same base, which has seen no query and no tool of the domain: shorter than that of "
+            "the shipped planner. examples and tokens are those of its training set."
+        )
+    return told
+
+
+def draw_rows(axes: Any, lines: Sequence[Line]) -> None:
+    """Draw right tools of every row as it is served: a bar, and marks of what is beside it.
+
+    Of Table 1 alone, each planner has a bar.
+    """
+    rows = [
+        (served, own)
+        for own, _ in _rows(lines)
+        if (served := _served(own, TRAINED)) is not None and served["tools"] is not None
+    ]
+    label = TRAINED if rows else "planner"
+    if not rows:
+        alone = [line for line in lines if line["class"] == "all" and _is_served(line)]
+        rows = [(line, []) for line in alone if line["tools"] is not None]
+    axes.barh(range(len(rows)), [served["tools"] for served, _ in rows], 0.6, label=label)
+    for planner, mark in ((CASES, "o"), (RANDOM, "x")):
+        found = [(_served(own, planner), place) for place, (_, own) in enumerate(rows)]
+        points = [(line["tools"], place) for line, place in found if line is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), mark, color="black", label=planner)
+    names = [f"{served['row']} ({served['questions']})" for served, _ in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=7)
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1), xlabel="share of right tool sequences", title="REAPER's tables, here")
+    axes.legend(loc="lower right")

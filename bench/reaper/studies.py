@@ -7,42 +7,97 @@ is shown or added beside is another half of them, in groups of like questions.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from casewright.bench.reaper.ablations import Mixtures, instruction_places
-from casewright.bench.reaper.held_out import Halves, halves, held_shapes, of_shapes, own_tools
-from casewright.bench.reaper.material import Material
-from casewright.bench.reaper.row import FROZEN, QuestionSet, Row, Training
+from casewright.bench.reaper.rows import (
+    FROZEN,
+    Material,
+    QuestionSet,
+    Row,
+    Training,
+    instruction_places,
+    mixture,
+)
 from casewright.bench.reaper.trial import STUDIES, ReaperTrial
 from casewright.errors import InputError
-from casewright.finetune.evaluation import EvaluationItem, items_of
+from casewright.finetune.evaluation import MULTI_STEP, items_of
+from casewright.finetune.folds import similarity_groups
 from casewright.finetune.queries.choose import SamplingSettings, choose_queries
 from casewright.finetune.queries.facility_location import facility_location
 from casewright.finetune.recipe.data_section import DataSection
 from casewright.planner import AnnotatedQuery
+from casewright.stores import Encoder
+from casewright.tools import Toolbox
 
 #: The paper's numbers: diverse examples of several steps, and queries that a new class came with.
 DIVERSE, CLASS_QUERIES = 25, 286
+#: Of the shapes of several steps, from the second most frequent on, each fourth is held out: some
+#: that are frequent, and many that are not.
+FIRST_SHAPE, EVERY = 1, 4
 
 Queries = tuple[AnnotatedQuery, ...]
+Shape = tuple[str, ...]
 
 
-def study_rows(material: Material, data: DataSection, trial: ReaperTrial) -> list[Row]:
-    """Return the rows of the studies.
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Queries that are held out, to measure by, and to show as plan cases or to learn from.
+
+    Like questions are on one side.
+    """
+
+    asked: Queries
+    shown: Queries
+
+
+def held_shapes(queries: Sequence[AnnotatedQuery]) -> frozenset[Shape]:
+    """Return the sequences of tools that are to be new: a fourth of those of several steps."""
+    counts = Counter(query.plan.tools for query in queries if query.label == MULTI_STEP)
+    ranked = sorted(counts, key=lambda shape: (-counts[shape], shape))
+    return frozenset(ranked[FIRST_SHAPE::EVERY])
+
+
+def of_shapes(queries: Sequence[AnnotatedQuery], shapes: Collection[Shape]) -> Queries:
+    """Return the queries whose plans have one of these shapes."""
+    return tuple(query for query in queries if query.plan.tools in shapes)
+
+
+def own_tools(queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> Queries:
+    """Return the queries whose plan calls a tool that their record alone brings along."""
+    return tuple(item.query for item in items_of(queries, toolbox) if item.new_tools)
+
+
+def halves(queries: Sequence[AnnotatedQuery], asked: int, encoder: Encoder, seed: int) -> Halves:
+    """Deal queries: about ``asked`` of them, in groups of like questions, are to be asked.
 
     Args:
-        material: The domain.
-        data: The recipe's section; as many queries as it samples are learned from.
-        trial: Instructions, the tool that is left out, the size of test sets.
+        queries: To deal.
+        asked: Most questions; never more than half of the queries, but for the first group.
+        encoder: Tells which are alike.
+        seed: Of the order of the groups.
 
     Raises:
-        InputError: There is no such tool, or too few queries to hold any out.
+        InputError: There are fewer than two groups.
     """
-    if trial.tool not in material.toolbox:
-        names = ", ".join(material.toolbox.names)
-        raise InputError(f"There is no tool {trial.tool!r} to leave out. Tools are: {names}.")
-    studies = _Studies(material, data, trial)
-    return [*studies.shapes(), *studies.new_class(), *studies.new_tool()]
+    members: dict[int, list[AnnotatedQuery]] = defaultdict(list)
+    numbers = similarity_groups([query.query for query in queries], encoder)
+    for query, number in zip(queries, numbers, strict=True):
+        members[number].append(query)
+    if len(members) < 2:
+        raise InputError(
+            f"Of {len(queries)} queries that a study holds out, no two differ enough to measure by "
+            "one and to show the other. Give more annotated queries."
+        )
+    groups = list(members.values())
+    random.Random(seed).shuffle(groups)
+    most = min(asked, len(queries) // 2)
+    first: list[AnnotatedQuery] = []
+    second: list[AnnotatedQuery] = []
+    for group in groups:
+        (first if not first or len(first) + len(group) <= most else second).extend(group)
+    return Halves(tuple(first), tuple(second))
 
 
 def held_out_queries(material: Material, trial: ReaperTrial) -> Queries:
@@ -53,109 +108,104 @@ def held_out_queries(material: Material, trial: ReaperTrial) -> Queries:
     return tuple(q for q in queries if id(q) in out or trial.tool in q.plan.tools)
 
 
+def study_rows(material: Material, data: DataSection, trial: ReaperTrial) -> list[Row]:
+    """Return the rows of the studies.
+
+    Args:
+        material: The domain.
+        data: The recipe's section; as many queries as it samples are learned from.
+        trial: Instructions, the tool that is left out, the size of test sets.
+    """
+    studies = _Studies(material, data, trial)
+    return [*studies.shapes(), *studies.new_class(), *studies.new_tool()]
+
+
 class _Studies:
     def __init__(self, material: Material, data: DataSection, trial: ReaperTrial) -> None:
         self._material = material
         self._trial = trial
-        self._whole = Mixtures(data, instruction_places(trial.instructions)).whole()
+        self._whole = mixture(data, instruction_places(trial.instructions))
+        # Queries are sampled before some are added.
+        self._alone = self._whole.model_copy(update={"sampling": SamplingSettings()})
+        # Not in a prompt either: a tool that is there and never called is learned, too.
+        self._toolbox = material.without(trial.tool)
         self._own = own_tools(material.queries, material.toolbox)
+        own = {id(query) for query in self._own}
+        self._without_tool = self._sampled(
+            [
+                query
+                for query in material.queries
+                if trial.tool not in query.plan.tools
+                and trial.tool not in query.record.tools_removed
+                and id(query) not in own
+            ]
+        )
+        given = material.ingredients(self._without_tool, self._toolbox)
+        self._no_tool = Training("no-tool", self._alone, given)
 
     def shapes(self) -> list[Row]:
         """New shapes of plans: without a plan case of them, with some, and trained on a few."""
-        held = held_shapes(self._material.queries)
-        parts = self._halves(of_shapes(self._material.queries, held))
-        learned = self._sampled([q for q in self._material.queries if q.plan.tools not in held])
-        diverse = self._diverse(parts.shown)
+        queries, encoder = self._material.queries, self._material.encoder
+        held = held_shapes(queries)
+        parts = self._halves(of_shapes(queries, held))
+        learned = self._sampled([q for q in queries if q.plan.tools not in held])
+        vectors = encoder.embed([query.query for query in parts.shown])
+        picks = facility_location(vectors, min(DIVERSE, len(parts.shown)))
+        diverse = [parts.shown[place] for place in sorted(picks)]
         without = self._training("no-shapes", learned)
         added = self._training("shapes-added", (*learned, *diverse))
-        name, count = "new shapes", len(held)
+        name, out = "new shapes", f"{len(held)} of the sequences of tools were held out"
+        picked = f"{len(diverse)} picked by facility location"
         shown = (*learned, *parts.shown)
         return [
-            self._row(
-                *(f"{name}, no plan case of them", without, name, parts.asked, learned),
-                f"{count} of the sequences of tools were held out",
-            ),
-            self._row(f"{name}, plan cases of them", without, name, parts.asked, shown),
-            self._row(
-                *(f"{name}, {len(diverse)} examples added", added, name, parts.asked, shown),
-                f"{len(diverse)} picked by facility location",
-            ),
+            self._row(f"{name}, {what}", training, name, parts.asked, cases, note)
+            for what, training, cases, note in (
+                ("no plan case of them", without, learned, out),
+                ("plan cases of them", without, shown, ""),
+                (f"{len(diverse)} examples added", added, shown, picked),
+            )
         ]
 
     def new_class(self) -> list[Row]:
         """A class that training lacked, then with some queries of it alone."""
-        tool, queries = self._trial.tool, self._material.queries
-        parts = self._halves([query for query in queries if query.label == tool])
-        learned = self._without_tool()
-        draw = random.Random(f"{self._trial.seed}:class")
+        tool = self._trial.tool
+        parts = self._halves([q for q in self._material.queries if q.label == tool])
         most = min(CLASS_QUERIES, len(parts.shown))
-        added = tuple(draw.sample(parts.shown, most))
-        known = (*learned, *added)
-        trained = self._training("class-added", known)
+        added = random.Random(f"{self._trial.seed}:class").sample(parts.shown, most)
+        known = (*self._without_tool, *added)
         name = f"class {tool}"
-        return [
-            row
-            for told, training, cases in (
-                (f"{name} left out", self._no_tool(learned), learned),
-                (f"{name} added by {most} queries", trained, known),
-            )
-            for row in (
-                self._row(told, training, name, parts.asked, cases),
-                self._frozen(told, training, cases),
-            )
-        ]
+        rows = []
+        for row, training, cases in (
+            (f"{name} left out", self._no_tool, self._without_tool),
+            (f"{name} added by {most} queries", self._training("class-added", known), known),
+        ):
+            rows.append(self._row(row, training, name, parts.asked, cases))
+            frozen = QuestionSet(FROZEN, self._material.frozen, cases)
+            rows.append(Row(STUDIES, row, training, frozen))
+        return rows
 
     def new_tool(self) -> list[Row]:
         """Tools that no training prompt has shown, whose own example the prompt shows."""
-        tool, learned = self._trial.tool, self._without_tool()
-        training = self._no_tool(learned)
-        needing = [item for item in self._material.frozen if tool in item.query.plan.tools]
+        tool, cases = self._trial.tool, self._without_tool
+        needing = tuple(i for i in self._material.frozen if tool in i.query.plan.tools)
         draw = random.Random(f"{self._trial.seed}:own tools")
         asked = draw.sample(self._own, min(self._trial.limit, len(self._own)))
         rows = []
         if needing:
-            questions = QuestionSet(f"{FROZEN}, need {tool}", tuple(needing), learned)
-            rows.append(Row(STUDIES, f"tool {tool} never seen", training, questions))
+            questions = QuestionSet(f"{FROZEN}, need {tool}", needing, cases)
+            rows.append(Row(STUDIES, f"tool {tool} never seen", self._no_tool, questions))
         if asked:
             name = "tools of their own"
-            rows.append(self._row(f"{name}, never seen", training, name, asked, learned))
+            rows.append(self._row(f"{name}, never seen", self._no_tool, name, asked, cases))
         return rows
-
-    def _no_tool(self, learned: Queries) -> Training:
-        # Nor is it in a prompt: a tool that is there and never called is learned, too.
-        toolbox = self._material.toolbox.without(self._trial.tool)
-        return Training("no-tool", self._alone, self._material.ingredients(learned, toolbox))
-
-    def _without_tool(self) -> Queries:
-        own = {id(query) for query in self._own}
-        tool = self._trial.tool
-        return self._sampled(
-            [
-                query
-                for query in self._material.queries
-                if tool not in query.plan.tools
-                and tool not in query.record.tools_removed
-                and id(query) not in own
-            ]
-        )
 
     def _sampled(self, queries: Sequence[AnnotatedQuery]) -> Queries:
         """Return as many as other rows learn from: what is added is then seen as often."""
         data, encoder = self._whole, self._material.encoder
         return tuple(choose_queries(queries, data.sampling, encoder, data.seed))
 
-    def _diverse(self, queries: Queries) -> Queries:
-        vectors = self._material.encoder.embed([query.query for query in queries])
-        picks = facility_location(vectors, min(DIVERSE, len(queries)))
-        return tuple(queries[place] for place in sorted(picks))
-
     def _halves(self, queries: Sequence[AnnotatedQuery]) -> Halves:
         return halves(queries, self._trial.limit, self._material.encoder, self._trial.seed)
-
-    @property
-    def _alone(self) -> DataSection:
-        # They were sampled before some were added.
-        return self._whole.model_copy(update={"sampling": SamplingSettings()})
 
     def _training(self, name: str, queries: Queries) -> Training:
         return Training(name, self._alone, self._material.ingredients(queries))
@@ -169,9 +219,7 @@ class _Studies:
         cases: Queries,
         note: str = "",
     ) -> Row:
-        items: list[EvaluationItem] = items_of(queries, self._material.toolbox)
-        questions = QuestionSet(f"held out: {asked}", tuple(items), cases)
-        return Row(STUDIES, name, training, questions, note=note)
-
-    def _frozen(self, name: str, training: Training, cases: Queries) -> Row:
-        return Row(STUDIES, name, training, QuestionSet(FROZEN, self._material.frozen, cases))
+        items = tuple(items_of(queries, self._material.toolbox))
+        return Row(
+            STUDIES, name, training, QuestionSet(f"held out: {asked}", items, cases), note=note
+        )

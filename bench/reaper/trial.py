@@ -1,7 +1,13 @@
-"""What a run of the bench is asked for."""
+"""What a run of the bench is asked for, and REAPER's own figures.
+
+Joshi et al. 2024, arXiv:2407.18553, Tables 1 to 3. The paper's planner is a LoRA-tuned
+Mistral-7B-Instruct-v0.2, its test 600 queries of a shop, the classes alike: another model on other
+data, so the figures are no targets.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +18,6 @@ from casewright.stores.paths import cache_folder
 #: studies, which it tells of in words.
 FIRST, SECOND, THIRD, STUDIES = "1", "2", "3", "studies"
 TABLES = (FIRST, SECOND, THIRD, STUDIES)
-#: A class of the shop that no other is like; see ``studies``.
-LEFT_OUT_TOOL = "customer_support"
 
 
 def default_folder() -> Path:
@@ -23,23 +27,10 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ReaperTrial:
-    """A run of the bench; it can be pickled, for trainings in processes of their own.
+    """A run of the bench, by the command's options; it can be pickled, for processes of their own.
 
-    Attributes:
-        tables: Which of ``TABLES``.
-        folder: Trainings and figures are kept there, each under a hash of what it is of, so that a
-            run goes on where another one stopped.
-        recipe: Of all trainings: a file, or the name of one that ships.
-        steps: Optimiser steps of each training; the recipe's by default.
-        start: Folder of a model that all trainings start from, instead of the recipe's; it must
-            not have been trained with the domain's tools.
-        planner: Folder of the planner of Table 1; the one that ships by default.
-        base: Folder of the model that it was before the LoRA stage; without it, no row.
-        instructions: Folder of generic instructions, for the rows with a share of them.
-        tool: The tool that studies leave out, and the class that it alone answers.
-        limit: Most questions of a test set.
-        jobs: Trainings at once, each in a process.
-        seed: Of every draw that the recipe does not make.
+    Trainings and figures are kept in ``folder``, each under a hash of what it is of, so that a run
+    goes on where another one stopped.
 
     Raises:
         InputError: A table that there is not, or a number that is too small.
@@ -51,9 +42,9 @@ class ReaperTrial:
     steps: int | None = None
     start: Path | None = None
     planner: Path | None = None
-    base: Path | None = None
     instructions: Path | None = None
-    tool: str = LEFT_OUT_TOOL
+    #: No other class of the shop is like it.
+    tool: str = "customer_support"
     limit: int = 100
     jobs: int = 1
     seed: int = 0
@@ -71,3 +62,71 @@ class ReaperTrial:
         for name, value in (("limit", self.limit), ("jobs", self.jobs)):
             if value < 1:
                 raise InputError(f"--{name} is {value}. Give 1 at least.")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The paper's figures of one row.
+
+    Attributes:
+        tools: Share of plans with the right tools.
+        arguments_paper: And with every argument right, of the plans that it counts.
+        only_provided: Share that follows a changed list of tools.
+        ms_p50: Milliseconds a plan.
+        f1: By the class of a domain like the paper's.
+        trained: What it was trained on.
+    """
+
+    tools: float | None = None
+    arguments_paper: float | None = None
+    only_provided: float | None = None
+    ms_p50: float | None = None
+    f1: Mapping[str, float] = field(default_factory=dict)
+    trained: str = ""
+
+    def told(self, label: str = "all", *, grammar: bool = True) -> str | None:
+        """Return the figures as a cell of a table; nothing where there are none.
+
+        Args:
+            label: Of a line's class, or ``all``.
+            grammar: Of a line with the grammar on: instruction following is measured with it off,
+                all else as the planner is served.
+        """
+        if label != "all":
+            figures = {"f1": self.f1.get(label)} if grammar else {}
+        elif grammar:
+            figures = {name: getattr(self, name) for name in ("tools", "arguments_paper", "ms_p50")}
+        else:
+            figures = {"only_provided": self.only_provided}
+        known = {name: value for name, value in figures.items() if value is not None}
+        told = ", ".join(f"{name} {value:g}" for name, value in known.items())
+        return f"{told} ({self.trained})" if told and self.trained else told or None
+
+
+def _by_class(*percent: int) -> dict[str, float]:
+    names = ("customer_support", "shipment_status", "prod_search", "prod_qna", "review_summary")
+    return {n: p / 100 for n, p in zip((*names, "no_evidence"), percent, strict=True)}
+
+
+NOTHING = Published()
+#: Table 1. The time of a plan is the text's.
+UNTUNED = Published(tools=0.72, f1=_by_class(73, 83, 72, 59, 85, 75), trained="not tuned")
+ENSEMBLE = Published(0.94, 0.88, f1=_by_class(88, 96, 91, 98, 97, 99), trained="156,076 queries")
+REAPER = Published(0.96, 0.92, 1.0, 207.0, _by_class(94, 96, 95, 96, 97, 96), "6,296 queries")
+#: Table 2, by what is taken away; ``REAPER`` is its first row.
+LESS = {
+    "without Evolve": Published(tools=0.95, only_provided=0.76),
+    "without Evolve and DQS": Published(tools=0.87, only_provided=1.0),
+    "without Evolve, TEvo and DQS": Published(tools=0.91, only_provided=0.85),
+}
+#: Table 3, by the share of the generic instructions and the tasks of a query.
+MIXED = {
+    (0.0, 3): Published(0.92, None, 0.23, trained="19k tasks"),
+    (1.0, 0): Published(0.2, None, 0.71, trained="147k instructions"),
+    (0.4, 3): Published(0.93, None, 1.0, trained="19k tasks, 60k instructions"),
+    (0.5, 3): Published(0.93, None, 1.0, trained="19k tasks, 75k instructions"),
+    (0.6, 3): Published(0.9, None, 1.0, trained="19k tasks, 90k instructions"),
+    (1.0, 3): Published(0.86, None, 1.0, trained="19k tasks, 147k instructions"),
+    (1.0, 4): Published(0.95, None, 1.0, trained="25k tasks, 147k instructions"),
+    (1.0, 5): Published(0.94, None, 1.0, trained="32k tasks, 147k instructions"),
+}

@@ -16,26 +16,23 @@ from tempfile import mkdtemp
 from typing import Any
 
 from casewright import __version__
-from casewright.bench.reaper.row import Training
+from casewright.bench.reaper.rows import Training
 from casewright.errors import InputError
-from casewright.finetune.examples.drills import DrillSettings
 from casewright.finetune.recipe.recipe import Recipe
-from casewright.finetune.recipe.training_section import LoraSection, TrainingSection
+from casewright.finetune.recipe.training_section import TrainingSection
+from casewright.finetune.training.model_card import TRAINED_BEFORE
+from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.stores import Encoder
 from casewright.stores.whole_file import write_whole
+from casewright.tools import NO_EVIDENCE, Toolbox
 
 BASES, SETS, PLANNERS, FIGURES = "bases", "sets", "planners", "figures"
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What every row is trained from.
-
-    Attributes:
-        place: A model's folder or name.
-        identity: Tells its weights from others.
-    """
+    """What every row is trained from: a model's folder or name, and what tells its weights."""
 
     place: str
     identity: str
@@ -43,12 +40,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A planner that a row's training made.
-
-    Attributes:
-        folder: Of the model.
-        metrics: What its card tells of the training.
-    """
+    """A planner that a row's training made: its folder, and what its card tells of the training."""
 
     folder: Path
     metrics: Mapping[str, Any]
@@ -73,9 +65,10 @@ class Workplace:
         self._folder = folder.expanduser().absolute()
         self._recipe = recipe
         self._encoder = encoder
-        self._training: TrainingSection = recipe.training
+        #: How rows are trained.
+        self.training: TrainingSection = recipe.training
         if steps is not None:
-            self._training = recipe.training.model_copy(update={"steps": steps, "epochs": None})
+            self.training = recipe.training.model_copy(update={"steps": steps, "epochs": None})
         try:
             for name in (BASES, SETS, PLANNERS, FIGURES):
                 (self._folder / name).mkdir(parents=True, exist_ok=True)
@@ -84,11 +77,6 @@ class Workplace:
                 f"--work {folder} cannot be written: {error.strerror}. Give a folder that you may "
                 "write to."
             ) from error
-
-    @property
-    def training(self) -> TrainingSection:
-        """How rows are trained."""
-        return self._training
 
     def start(self, common: Training) -> Start:
         """Return what every row starts from: the recipe's base, or one new network for all.
@@ -103,7 +91,7 @@ class Workplace:
         from casewright.finetune.training.base import make_base
         from casewright.finetune.training.silence import silence
 
-        seed = self._training.seed
+        seed = self.training.seed
         settings = made.model_dump(mode="json")
         name = f"base-{digest({'new': settings, 'seed': seed, **common.identity})}"
         folder = self._folder / BASES / name
@@ -116,63 +104,26 @@ class Workplace:
                 (new / name).replace(folder)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
-        drills = self._recipe.data.drills
-        if not drills.toolboxes:
-            return Start(str(folder), name)
-        return self._drilled(Start(str(folder), name), common, drills)
-
-    def _drilled(self, start: Start, common: Training, drills: DrillSettings) -> Start:
-        """Train the new network by drills, once for all rows."""
-        from casewright.bench.reaper.drilled import write_drills
-        from casewright.finetune.examples.drills import question_words
-        from casewright.finetune.examples.training_set import MANIFEST
-        from casewright.finetune.training.train import train
-
-        training = self._training.model_copy(update={"steps": None, "epochs": 1.0})
-        told = {
-            "base": start.identity,
-            "drills": drills.model_dump(mode="json"),
-            "training": training.model_dump(mode="json"),
-            "prompt": prompt_hash(),
-        }
-        name = f"drilled-{digest(told)}"
-        data = self._folder / SETS / name
-        if not (data / MANIFEST).is_file():
-            words = question_words(query.query for query in common.given.queries)
-            write_drills(drills, words, training.seed, data)
-        folder = self._folder / BASES / name
-        model = self._recipe.model.based_on(start.place)
-        whole = LoraSection(method="full")
-        train(model, whole, training, data, folder, resume=True)
         return Start(str(folder), name)
 
-    def planner(self, training: Training, start: Start) -> Path:
-        """Return the folder of a row's planner, which may not be trained yet."""
+    def trained(self, training: Training, start: Start) -> Trained:
+        """Train a row's planner, go on with its training, or find it trained."""
+        from casewright.finetune.training.train import train
+
         identity = {
             **training.identity,
             "base": start.identity,
             "lora": self._recipe.lora.model_dump(mode="json"),
-            "training": self._training.model_dump(mode="json"),
+            "training": self.training.model_dump(mode="json"),
             "model": self._recipe.model.model_dump(mode="json"),
             "prompt": prompt_hash(),
         }
-        return self._folder / PLANNERS / f"{training.name}-{digest(identity)}"
-
-    def trained(self, training: Training, start: Start) -> Trained:
-        """Train a row's planner, go on with its training, or find it trained.
-
-        Raises:
-            InputError: It cannot be trained; see ``train``.
-            DependencyError: A package that training needs is not installed.
-        """
-        from casewright.finetune.training.train import train
-
         result = train(
             self._recipe.model.based_on(start.place),
             self._recipe.lora,
-            self._training,
+            self.training,
             self._set(training),
-            self.planner(training, start),
+            self._folder / PLANNERS / f"{training.name}-{digest(identity)}",
             resume=True,
         )
         return Trained(result.folder, result.card["metrics"])
@@ -210,6 +161,33 @@ class Workplace:
             made = make_training_set(training.data, training.given, self._encoder)
             write_training_set(made, folder)
         return folder
+
+
+def given_start(folder: Path, toolbox: Toolbox) -> Start:
+    """Return a model to start from, which was trained elsewhere.
+
+    Its cards must not name a tool of the domain: what a row leaves out, the model would know
+    already. A model without a card is taken as one that was trained on other things.
+
+    Raises:
+        InputError: It is no folder, or has learned to plan with these tools.
+    """
+    if not folder.is_dir():
+        raise InputError(f"--start {folder} is no folder. Give a model's.")
+    told: Any = read_card(folder)
+    while isinstance(told, Mapping):
+        data = told.get("data")
+        manifest = data.get("manifest", {}) if isinstance(data, Mapping) else {}
+        names = set(manifest.get("toolbox", {}).get("tools", ())) - {NO_EVIDENCE.name}
+        if known := sorted(names & set(toolbox.names)):
+            raise InputError(
+                f"--start {folder} was trained to plan with {known[0]}, which is a tool of this "
+                "domain: it knows what rows leave out. Give a model that was trained with other "
+                "tools, or leave --start out."
+            )
+        told = told.get(TRAINED_BEFORE)
+    place = folder.expanduser().absolute()
+    return Start(str(place), f"start-{fingerprint(place)}")
 
 
 def digest(value: Any) -> str:

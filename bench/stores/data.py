@@ -1,9 +1,10 @@
-"""Cases for measuring stores: three facets of clustered unit vectors, and texts to be carried."""
+"""Cases for measuring stores, drawn not embedded, and how near answers come to the exact ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,34 +23,27 @@ WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3
 #: variance a case's facets have in common; and how fast its spectrum falls. Chosen so that the 1st,
 #: 10th and 50th nearest are as near as with MiniLM's vectors of as many Wikipedia paragraphs.
 TOPICS, SPREAD, SHARED, FALL = 50, 2.0, 0.5, 0.8
-#: Cases that are drawn at a time.
-CHUNK = 5000
+#: Cases that are drawn at a time. Scores that differ by less are equal: stores have 32 bits.
+CHUNK, TIE = 5000, 1e-6
 
-_QUESTION = "May a tenant leave before the lease has ended, and what is owed?"
-_SUPPORT = (
+_TEXTS = (
+    "May a tenant leave before the lease has ended, and what is owed?",
     "A tenant who leaves before the end of a fixed term remains liable for the rent until the "
     "premises are let again, but the landlord must take reasonable steps to find another tenant. "
     "What the landlord saves by these steps, or could have saved, is set off against the claim. "
-    "The parties may agree on a fee instead, which then is all that is owed."
+    "The parties may agree on a fee instead, which then is all that is owed.",
+    "tenant; fixed term; landlord; rent",
 )
-_ENTITIES = "tenant; fixed term; landlord; rent"
 _SOLUTION = "Yes, for the rent until another tenant is found, less what the landlord could save."
 
 
-def problem(number: int) -> dict[str, str]:
-    """Return the texts of a case, as long as those of legal questions; each tells its number."""
-    texts = zip(FACETS, (_QUESTION, _SUPPORT, _ENTITIES), strict=True)
-    return {name: f"{number} {text}" for name, text in texts}
+def texts_of(number: int) -> dict[str, Any]:
+    """Return problem and solution of a case, as long as those of legal questions, with its number.
 
-
-def number_of(text: str) -> int:
-    """Return the number of the case that a text belongs to."""
-    return int(text.split(" ", 1)[0])
-
-
-def solution(number: int) -> str:
-    """Return the solution of a case."""
-    return f"{number} {_SOLUTION}"
+    ``int(text.split()[0])`` of each text is the number.
+    """
+    problem = {name: f"{number} {text}" for name, text in zip(FACETS, _TEXTS, strict=True)}
+    return {"problem": problem, "solution": f"{number} {_SOLUTION}"}
 
 
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
@@ -93,3 +87,40 @@ def query_of(vectors: Vectors, number: int) -> Query:
 def weights_of(number: int) -> Weights:
     """Return the weights of a query, by facet."""
     return dict(zip(FACETS, WEIGHTS[number % len(WEIGHTS)], strict=True))
+
+
+def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
+    """Return the weighted sums of cosines in 64 bits, array (queries, cases).
+
+    Args:
+        cases: Unit vectors, array (facets, cases, dimension).
+        queries: Unit vectors, array (facets, queries, dimension).
+    """
+    weights = np.array([WEIGHTS[i % len(WEIGHTS)] for i in range(queries.shape[1])])
+    out = np.zeros((queries.shape[1], cases.shape[1]))
+    for facet in range(len(cases)):
+        asked = queries[facet].astype(np.float64) * weights[:, facet, None]
+        for start in range(0, cases.shape[1], CHUNK):
+            part = cases[facet, start : start + CHUNK].astype(np.float64)
+            out[:, start : start + CHUNK] += asked @ part.T
+    return out
+
+
+def recall(found: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
+    """Return which share of the k places went to cases that belong there.
+
+    Args:
+        found: Numbers of cases, best first; those after the first k do not count.
+        scores: The exact score of every case.
+        k: How many cases were to be found.
+    """
+    lowest = np.partition(scores, -k)[-k]
+    return float(np.sum(scores[list(set(found[:k]))] >= lowest - TIE)) / k
+
+
+def same_order(found: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
+    """Say whether the k best were found, each at its place; equal scores may change places."""
+    if len(found) < k or len(set(found[:k])) < k:
+        return False
+    best = np.sort(scores)[::-1][:k]
+    return bool(np.all(np.abs(scores[list(found[:k])] - best) <= TIE))

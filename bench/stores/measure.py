@@ -11,20 +11,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.bench.harness import mean, p50, p95
 from casewright.bench.report import Report
-from casewright.bench.stores.cbrkit import check_cbrkit
 from casewright.bench.stores.data import (
     DIMENSION,
     SPREAD,
     TOPICS,
     WEIGHTS,
     K,
+    exact_scores,
+    recall,
+    same_order,
     weights_of,
     write_vectors,
 )
-from casewright.bench.stores.measures import exact_scores, recall, same_order
-from casewright.bench.stores.turns import TURN, Measured, measure_size
-from casewright.bench.stores.worker import CASES, QUERIES, WARM, Spec, Timed
+from casewright.bench.stores.systems import check_cbrkit
+from casewright.bench.stores.worker import (
+    CASES,
+    QUERIES,
+    TURN,
+    WARM,
+    Measured,
+    Spec,
+    Timed,
+    measure_size,
+)
 from casewright.errors import InputError
 from casewright.stores.progress import note
 
@@ -63,20 +74,7 @@ NOTES = (
 def measure_stores(
     sizes: Sequence[int], queries: int, engine: str | None = None, seed: int = 0
 ) -> Report:
-    """Build every system at every size, let them take turns at the queries, and compare.
-
-    Args:
-        sizes: How many cases, each at least 100.
-        queries: How many queries, at least one for each weight set; these take turns.
-        engine: ``"edge"`` or ``"local"``; ``None`` takes Edge for all sizes, and local mode
-            beside it up to 10,000 cases.
-        seed: Of the cases and the queries.
-
-    Raises:
-        InputError: An unusable size, number of queries or engine.
-        DependencyError: cbrkit or the engine is not installed.
-        StoreError: A system's process ended, or cannot use its folder.
-    """
+    """Build every system at every size, let them take turns at the queries, and compare."""
     _check(sizes, queries, engine)
     check_cbrkit()
     rows: list[dict[str, Any]] = []
@@ -89,8 +87,9 @@ def measure_stores(
             write_vectors(folder / QUERIES, queries, seed, stream=1)
             scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
             measured = measure_size(folder, _specs(engine, size), queries)
-        rows += [row for one in measured for row in _rows(size, one, scores)]
-        figures |= _figures(size, measured, rows)
+        own = [row for one in measured for row in _rows(size, one, scores)]
+        rows += own
+        figures |= _figures(size, measured, own)
     return Report(
         bench="stores",
         settings={
@@ -113,11 +112,7 @@ def measure_stores(
 
 
 def sizes_of(text: str) -> list[int]:
-    """Return the sizes in a text such as ``1000,10000``.
-
-    Raises:
-        InputError: A part of it is no whole number.
-    """
+    """Return the sizes in a text such as ``1000,10000``; raises ``InputError``."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
@@ -150,15 +145,17 @@ def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[di
         {
             "cases": size,
             "search": name + measured.spec.ending,
-            "ms_p50": _median(timed),
-            "ms_p95": float(np.percentile([one.milliseconds for one in timed], 95)),
-            "recall": float(np.mean([recall(t.found, scores[t.query], K) for t in timed])),
-            "order": float(np.mean([same_order(t.found, scores[t.query], K) for t in timed])),
+            "ms_p50": p50(_times(timed)),
+            "ms_p95": p95(_times(timed)),
+            "recall": mean([recall(one.found, scores[one.query]) for one in timed]),
+            "order": mean([same_order(one.found, scores[one.query]) for one in timed]),
             "build_s": kept.build_s,
             "open_s": kept.open_s,
             "memory_mb": None if kept.memory_mb is None else round(kept.memory_mb),
             "disk_mb": None if kept.disk_mb is None else round(kept.disk_mb),
-            "one_facet_ms": _median([one for one in timed if _weighs_one_facet(one)]),
+            "one_facet_ms": p50(
+                _times([one for one in timed if max(weights_of(one.query).values()) == 1])
+            ),
             "queries": len(timed),
         }
         for name, timed in measured.searches.items()
@@ -170,14 +167,14 @@ def _figures(
 ) -> dict[str, float]:
     figures: dict[str, float] = {}
     for row in rows:
-        if row["cases"] == size:
-            figures[f"search_ms_p50_{row['search']}_{size}"] = row["ms_p50"]
-            figures[f"recall_at_10_{row['search']}_{size}"] = row["recall"]
+        figures[f"search_ms_p50_{row['search']}_{size}"] = row["ms_p50"]
+        figures[f"recall_at_10_{row['search']}_{size}"] = row["recall"]
     for one in measured:
         for what, value in one.kept._asdict().items():
             if value is not None:
                 figures[f"{what}_{one.spec.name}_{size}"] = value
-    times = {name + one.spec.ending: t for one in measured for name, t in one.searches.items()}
+    found = [(name + one.spec.ending, t) for one in measured for name, t in one.searches.items()]
+    times = {name: _times(timed) for name, timed in found}
     for ending in ("", "_local"):
         if (own := times.get(f"casewright{ending}")) is None:
             continue
@@ -185,17 +182,13 @@ def _figures(
             # cbrkit is no engine's: its one time is compared with each of ours.
             other = times.get(name + ending) or times.get(name, [])
             both = min(len(own), len(other))
-            ratio = _median(other[:both]) / _median(own[:both])
+            ratio = p50(other[:both]) / p50(own[:both])
             figures[f"ratio_{told}_over_casewright{ending}_{size}"] = ratio
     return figures
 
 
-def _weighs_one_facet(timed: Timed) -> bool:
-    return max(weights_of(timed.query).values()) == 1
-
-
-def _median(timed: Sequence[Timed]) -> float:
-    return float(np.median([one.milliseconds for one in timed]))
+def _times(timed: Sequence[Timed]) -> list[float]:
+    return [one.milliseconds for one in timed]
 
 
 def _version(package: str) -> str | None:

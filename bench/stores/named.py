@@ -8,15 +8,21 @@ where every case is a candidate: what is missing from a list counts as 0.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.stores.data import K, Query, Vectors, Weights
+from casewright.bench.stores.data import DIMENSION, FACETS, K, Query, Vectors, Weights, texts_of
 from casewright.bench.stores.systems import Search
+
+#: Points that are written together.
+BATCH = 1000
+COLLECTION = "bench"
 
 
 class Found(NamedTuple):
@@ -42,12 +48,21 @@ class Scored(NamedTuple):
     numbers: NDArray[np.int64]
     scores: NDArray[np.float64]
 
+    @classmethod
+    def of(cls, points: Sequence[Any]) -> Scored:
+        """Return what points of Qdrant are."""
+        numbers = np.fromiter(map(attrgetter("id"), points), np.int64, len(points))
+        return cls(numbers, np.fromiter(map(attrgetter("score"), points), np.float64, len(points)))
+
 
 class NamedVectors(ABC):
-    """Three named vectors in one collection; points' ids are the numbers of the cases."""
+    """Three named Dot vectors in one collection; points' ids are the numbers of the cases."""
 
     #: How many cases there are.
     count: int
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     @abstractmethod
     def search(self, asked: Sequence[Asked]) -> list[Scored]:
@@ -131,3 +146,168 @@ def _sums(
     totals = np.zeros(len(numbers))
     np.add.at(totals, places, np.concatenate(weighted))
     return numbers, totals
+
+
+def _batches(cases: Vectors) -> Iterator[range]:
+    for start in range(0, cases.shape[1], BATCH):
+        yield range(start, min(start + BATCH, cases.shape[1]))
+
+
+def _terms(weights: Weights) -> list[tuple[float, str]]:
+    """Return each weight with the name that a formula has for its prefetch's score."""
+    return [(share, f"$score[{place}]") for place, share in enumerate(weights.values())]
+
+
+class EdgeNamed(NamedVectors):
+    """A shard of Qdrant Edge."""
+
+    def build(self, cases: Vectors) -> None:
+        """Write all cases in batches; see ``System``."""
+        import qdrant_edge as edge
+
+        self._folder.mkdir()
+        params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
+        config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
+        self._shard = edge.EdgeShard.create(str(self._folder), config)
+        for numbers in _batches(cases):
+            points = [
+                edge.Point(n, {name: cases[at, n] for at, name in enumerate(FACETS)}, texts_of(n))
+                for n in numbers
+            ]
+            self._shard.update(edge.UpdateOperation.upsert_points(points))
+
+    def open(self) -> None:
+        """Load the shard; see ``System``."""
+        import qdrant_edge as edge
+
+        self._shard = edge.EdgeShard.load(str(self._folder))
+        self.count = self._shard.info().points_count
+
+    def search(self, asked: Sequence[Asked]) -> list[Scored]:
+        """Search exactly, in one batch; see ``NamedVectors``."""
+        import qdrant_edge as edge
+
+        requests = [
+            edge.QueryRequest(
+                query=edge.Query.Nearest(one.vector.tolist(), using=one.name),
+                limit=one.limit,
+                filter=edge.Filter(must=[edge.HasIdCondition(set(one.among))])
+                if one.among
+                else None,
+                params=edge.SearchParams(exact=True),
+                with_payload=False,
+                with_vector=False,
+            )
+            for one in asked
+        ]
+        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(requests))))
+
+    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """Return payloads by number; see ``NamedVectors``."""
+        records = self._shard.retrieve(list(numbers), True, False)
+        return {int(str(record.id)): record.payload or {} for record in records}
+
+    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Found]:
+        """Score prefetched candidates by a sum of products; see ``NamedVectors``."""
+        import qdrant_edge as edge
+
+        prefetches = [
+            edge.Prefetch(
+                query=edge.Query.Nearest(query[name].tolist(), using=name),
+                limit=candidates,
+                params=edge.SearchParams(exact=True),
+            )
+            for name in weights
+        ]
+        make = edge.Expression
+        terms = [make.Mult([make.Constant(n), make.Variable(of)]) for n, of in _terms(weights)]
+        missing = {of: 0.0 for _, of in _terms(weights)}
+        request = edge.QueryRequest(
+            prefetches=prefetches,
+            query=edge.Formula(make.Sum(terms), missing),
+            limit=K,
+            with_payload=True,
+        )
+        points = self._shard.query(request)
+        return [Found(int(str(p.id)), p.score, p.payload or {}) for p in points]
+
+    def close(self) -> None:
+        """Close the shard; see ``System``."""
+        self._shard.close()
+
+
+class LocalNamed(NamedVectors):
+    """A collection of qdrant-client's local mode, which searches exactly."""
+
+    def build(self, cases: Vectors) -> None:
+        """Write all cases in batches; see ``System``."""
+        from qdrant_client import QdrantClient, models
+
+        self._client = QdrantClient(path=str(self._folder))
+        params = models.VectorParams(size=DIMENSION, distance=models.Distance.DOT)
+        self._client.create_collection(COLLECTION, vectors_config=dict.fromkeys(FACETS, params))
+        for numbers in _batches(cases):
+            own = cases[:, numbers.start : numbers.stop]
+            points = models.Batch(
+                ids=list(numbers),
+                vectors={name: own[facet].tolist() for facet, name in enumerate(FACETS)},
+                payloads=list(map(texts_of, numbers)),
+            )
+            self._client.upsert(COLLECTION, points=points)
+
+    def open(self) -> None:
+        """Load the collection; see ``System``."""
+        from qdrant_client import QdrantClient
+
+        self._client = QdrantClient(path=str(self._folder))
+        self.count = self._client.count(COLLECTION).count
+
+    def search(self, asked: Sequence[Asked]) -> list[Scored]:
+        """Search exactly, in one batch; see ``NamedVectors``."""
+        from qdrant_client import models
+
+        requests = [
+            models.QueryRequest(
+                query=one.vector.tolist(),
+                using=one.name,
+                limit=one.limit,
+                filter=models.Filter(must=[models.HasIdCondition(has_id=list(one.among))])
+                if one.among
+                else None,
+                with_payload=False,
+                with_vector=False,
+            )
+            for one in asked
+        ]
+        answers = self._client.query_batch_points(COLLECTION, requests=requests)
+        return [Scored.of(answer.points) for answer in answers]
+
+    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """Return payloads by number; see ``NamedVectors``."""
+        records = self._client.retrieve(COLLECTION, list(numbers), with_payload=True)
+        return {int(record.id): record.payload or {} for record in records}
+
+    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Found]:
+        """Score prefetched candidates by a sum of products; see ``NamedVectors``."""
+        from qdrant_client import models
+
+        prefetches = [
+            models.Prefetch(query=query[name].tolist(), using=name, limit=candidates)
+            for name in weights
+        ]
+        total = models.SumExpression(
+            sum=[models.MultExpression(mult=list(term)) for term in _terms(weights)]
+        )
+        missing = {of: 0.0 for _, of in _terms(weights)}
+        answer = self._client.query_points(
+            COLLECTION,
+            prefetch=prefetches,
+            query=models.FormulaQuery(formula=total, defaults=missing),
+            limit=K,
+            with_payload=True,
+        )
+        return [Found(int(p.id), p.score, p.payload or {}) for p in answer.points]
+
+    def close(self) -> None:
+        """Close the client; see ``System``."""
+        self._client.close()

@@ -1,8 +1,15 @@
-"""What is measured: systems that keep cases and search them; here, Casewright's own store."""
+"""What keeps cases and searches them: Casewright's own store, and cbrkit beside it.
+
+cbrkit has no search over an index that weighs several attributes: it compares the query with every
+case in Python (Lenz et al. 2024). It takes similarity functions over all cases at once and
+aggregators of one's own, which is the fastest that still yields a similarity an attribute.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from operator import getitem
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -16,14 +23,15 @@ from casewright.bench.stores.data import (
     Query,
     Vectors,
     Weights,
-    number_of,
-    problem,
-    solution,
+    texts_of,
 )
+from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit
 from casewright.stores.facet import Components
 
 Search = Callable[[Query, Weights], Any]
+#: The newest cbrkit that Python 3.11 can install; the calls of later ones are others.
+SUPPORTED = "0.14."
 
 
 class System(Protocol):
@@ -60,8 +68,7 @@ class Casewright:
     def build(self, cases: Vectors) -> None:
         """Add all cases by one call; see ``System``."""
         self._store = CaseStore(self._schema, self._folder, engine=self._engine)
-        numbers = range(cases.shape[1])
-        made = (Case(problem(n), solution(n), id=str(UUID(int=n))) for n in numbers)
+        made = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
         kept, self._rows = self._rows, cases
         self._store.add(made, progress=False)
         self._rows = kept
@@ -87,10 +94,91 @@ class Casewright:
         name = FACETS[place]
 
         def embed_case(problems: Sequence[Components]) -> Vectors:
-            found: Vectors = self._rows[place, [number_of(problem[name]) for problem in problems]]
+            numbers = [int(problem[name].split(" ", 1)[0]) for problem in problems]
+            found: Vectors = self._rows[place, numbers]
             return found
 
         def embed_query(problems: Sequence[Components]) -> Vectors:
             return np.stack([problem[name] for problem in problems])
 
         return Facet(name, (name,), DIMENSION, embed_case, embed_query, str, model="looked up")
+
+
+def check_cbrkit() -> None:
+    """Raise ``DependencyError`` where cbrkit is not installed, or has another interface."""
+    try:
+        import cbrkit  # noqa: F401
+    except ImportError as error:
+        raise DependencyError(
+            "bench stores compares with cbrkit, which is not installed. "
+            "Run: pip install 'casewright[bench]'"
+        ) from error
+    installed = version("cbrkit")
+    if not installed.startswith(SUPPORTED):
+        raise DependencyError(
+            f"bench stores compares with cbrkit {SUPPORTED}x; installed is {installed}, whose "
+            "calls are others. Run: pip install 'cbrkit>=0.14,<0.15'"
+        )
+
+
+class Cbrkit:
+    """Cases as mappings of attributes, in a dict; nothing is kept on disk."""
+
+    def build(self, cases: Vectors) -> None:
+        """Put all cases into memory; see ``System``."""
+        # Rows of one array: nothing is copied, and those of one attribute lie side by side.
+        rows = np.array(cases)
+        self._cases: dict[int, dict[str, Any]] = {
+            n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
+            for n in range(rows.shape[1])
+        }
+
+    def open(self) -> None:
+        """Do nothing; see ``System``."""
+
+    def close(self) -> None:
+        """Do nothing; see ``System``."""
+
+    def searches(self) -> Mapping[str, Search]:
+        """Return cbrkit at its fastest, and as its documentation shows it; see ``System``."""
+        return {"cbrkit": self._fast, "cbrkit_documented": self._documented}
+
+    def numbers(self, answer: Any) -> Sequence[int]:
+        """Return the numbers of the cases; see ``System``."""
+        ranking: Sequence[int] = answer.ranking
+        return ranking
+
+    def _fast(self, query: Query, weights: Weights) -> Any:
+        import cbrkit
+
+        used = {name: weight for name, weight in weights.items() if weight > 0}
+
+        def weighted(similarities: Any) -> float:
+            return float(sum(used[name] * value for name, value in similarities.items()))
+
+        compare = cbrkit.sim.attribute_value(
+            attributes=dict.fromkeys(used, _all_cosines),
+            aggregator=weighted,
+            value_getter=getitem,
+        )
+        return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
+
+    def _documented(self, query: Query, weights: Weights) -> Any:
+        import cbrkit
+
+        compare = cbrkit.sim.attribute_value(
+            attributes=dict.fromkeys(weights, _cosine),
+            aggregator=cbrkit.sim.aggregator(pooling="mean", pooling_weights=weights),
+        )
+        return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
+
+
+# cbrkit tells the two kinds apart by their parameters' names.
+def _all_cosines(x_map: Mapping[int, Vectors], y: Vectors) -> dict[int, float]:
+    rows = list(x_map.values())
+    scores = np.concatenate(rows).reshape(len(rows), -1) @ y
+    return dict(zip(x_map, scores.tolist(), strict=True))
+
+
+def _cosine(one: Vectors, other: Vectors) -> float:
+    return float(np.dot(one, other))

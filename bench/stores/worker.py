@@ -6,27 +6,37 @@ import gc
 import multiprocessing
 import os
 import signal
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from casewright.bench.stores.data import query_of, weights_of
-from casewright.bench.stores.systems import Casewright, System
+from casewright.bench.harness import timed
+from casewright.bench.stores.data import WEIGHTS, query_of, weights_of
+from casewright.bench.stores.named import EdgeNamed, LocalNamed
+from casewright.bench.stores.systems import Casewright, Cbrkit, System
 from casewright.errors import StoreError
+from casewright.stores.progress import note
 
+Found = TypeVar("Found")
 CASES, QUERIES = "cases.npy", "queries.npy"
 #: Seconds of searching before a turn is timed, but no more than its queries once.
 WARM = 1.0
+#: Queries of one turn, as many of each weight set; a search that has used so many seconds at one
+#: size has no further turn.
+TURN, SECONDS = 4 * len(WEIGHTS), 30
+#: Of a worker's process: the system that it has, and its folder.
+_system: System
+_folder: Path
 
 
 class Spec(NamedTuple):
-    """Which system: its kind, and the engine below where it has one."""
+    """Which system: its kind, and the engine below where it has one, which keeps it on disk."""
 
     kind: str
     engine: str = ""
@@ -41,27 +51,14 @@ class Spec(NamedTuple):
         """What the names of this system's searches end in."""
         return "_local" if self.engine == "local" else ""
 
-    @property
-    def kept(self) -> bool:
-        """Whether it keeps its cases on disk."""
-        return bool(self.engine)
-
     def system(self, folder: Path) -> System:
         """Return the system over a folder."""
         place = folder / self.name
         if self.kind == "casewright":
             return Casewright(place, self.engine)
         if self.kind == "cbrkit":
-            from casewright.bench.stores.cbrkit import Cbrkit
-
             return Cbrkit()
-        if self.engine == "edge":
-            from casewright.bench.stores.named_edge import EdgeNamed
-
-            return EdgeNamed(place)
-        from casewright.bench.stores.named_local import LocalNamed
-
-        return LocalNamed(place)
+        return EdgeNamed(place) if self.engine == "edge" else LocalNamed(place)
 
 
 class Timed(NamedTuple):
@@ -72,73 +69,109 @@ class Timed(NamedTuple):
     found: Sequence[int]
 
 
+class Kept(NamedTuple):
+    """What it takes to keep a system's cases; ``None`` where there is nothing to tell.
+
+    Attributes:
+        build_s: Seconds until all cases are written.
+        build_memory_mb: Resident memory after that.
+        open_s: Seconds to open them in another process.
+        memory_mb: Resident memory there, after the searches.
+        disk_mb: What they take on disk, once closed.
+    """
+
+    build_s: float
+    build_memory_mb: float | None
+    open_s: float | None = None
+    memory_mb: float | None = None
+    disk_mb: float | None = None
+
+
+class Measured(NamedTuple):
+    """What came of one system."""
+
+    spec: Spec
+    kept: Kept
+    searches: Mapping[str, Sequence[Timed]]
+
+
 class Worker:
-    """A process that has one system; calls run there and return when they are done."""
+    """A process that has one system; what it does is one of the functions below."""
 
     def __init__(self, spec: Spec, folder: Path) -> None:
         # Forked, it would have this process's memory too.
         context = multiprocessing.get_context("spawn")
         self._name = spec.name
-        self._connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, spec, folder), daemon=True)
-        with _one_thread():
-            self._process.start()
-        other.close()
+        self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(spec, folder))
 
-    def build(self) -> tuple[float, float | None]:
-        """Build the system, and return seconds and megabytes."""
-        built: tuple[float, float | None] = self._ask("build")
-        return built
-
-    def open(self) -> float:
-        """Open what was built, and return seconds."""
-        return float(self._ask("open"))
-
-    def searches(self) -> list[str]:
-        """Return the names of the ways to search."""
-        return list(self._ask("searches"))
-
-    def search(self, name: str, queries: Sequence[int]) -> list[Timed]:
-        """Search for these queries, one after the other; before, for a while, untimed."""
-        return [Timed(*timed) for timed in self._ask("search", name, queries)]
-
-    def memory(self) -> float | None:
-        """Return the process's resident memory in megabytes; ``None`` where it cannot be read."""
-        resident: float | None = self._ask("memory")
-        return resident
+    def do(self, work: Callable[..., Found], *given: Any) -> Found:
+        """Return what a function returns there; ``StoreError`` where the process ended."""
+        try:
+            with _one_thread():
+                return self._pool.submit(work, *given).result()
+        except BrokenProcessPool as error:
+            raise StoreError(
+                f"The process that measured {self._name} ended. Measure fewer cases, or free some "
+                "memory."
+            ) from error
 
     def close(self) -> None:
         """Close the system, and end the process."""
-        self._ask("close")
-        self._process.join()
-        self._connection.close()
+        self.do(close)
+        self._pool.shutdown()
 
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+    def __exit__(self, *_: object) -> None:
+        # None is at work any more but where something failed, which ends all.
+        for process in multiprocessing.active_children():
+            process.kill()
+        self._pool.shutdown()
 
-    def _ask(self, *message: Any) -> Any:
-        try:
-            self._connection.send(message)
-            answer = self._connection.recv()
-        except (EOFError, OSError) as error:
-            self._process.join()
-            raise StoreError(
-                f"The process that measured {self._name} ended with "
-                f"{self._process.exitcode}. Measure fewer cases, or free some memory."
-            ) from error
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+
+def measure_size(folder: Path, specs: Sequence[Spec], queries: int) -> list[Measured]:
+    """Build each system from the cases in the folder, and time its searches, in turns.
+
+    Args:
+        folder: Holds the cases and the queries, and what the systems write.
+        specs: Which systems.
+        queries: How many queries there are.
+    """
+    with ExitStack() as stack:
+        opened: list[tuple[Spec, Worker, Kept]] = []
+        for spec in specs:
+            note(f"  building {spec.name}")
+            opened.append((spec, *_build(stack, spec, folder)))
+        note("  searching in turns")
+        done: list[dict[str, list[Timed]]] = [
+            {name: [] for name in worker.do(searches)} for _, worker, _ in opened
+        ]
+        for start in range(0, queries, TURN):
+            turn = range(start, min(start + TURN, queries))
+            for (_, worker, _), found in zip(opened, done, strict=True):
+                for name, own in found.items():
+                    if sum(one.milliseconds for one in own) < SECONDS * 1000:
+                        own += worker.do(search, name, turn)
+        measured = []
+        for (spec, worker, kept), found in zip(opened, done, strict=True):
+            measured.append(Measured(spec, kept._replace(memory_mb=worker.do(resident)), found))
+            worker.close()
+        return measured
+
+
+def _build(stack: ExitStack, spec: Spec, folder: Path) -> tuple[Worker, Kept]:
+    """Build a system, and return a process that has it open and ends with the stack."""
+    worker = stack.enter_context(Worker(spec, folder))
+    seconds, memory = worker.do(build)
+    if not spec.engine:
+        return worker, Kept(seconds, memory)
+    worker.close()
+    # Files may have holes.
+    files = (file for file in (folder / spec.name).rglob("*") if file.is_file())
+    disk = sum(file.stat().st_blocks * 512 for file in files) / 1e6
+    worker = stack.enter_context(Worker(spec, folder))
+    return worker, Kept(seconds, memory, worker.do(open_), disk_mb=disk)
 
 
 @contextmanager
@@ -148,75 +181,58 @@ def _one_thread() -> Iterator[None]:
     Two wait for each other wherever another process has a core, ten times as long as they compute.
     """
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
+    before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in names:
+            del os.environ[name]
+        os.environ.update(before)
 
 
-def _serve(connection: Connection, spec: Spec, folder: Path) -> None:
+def _begin(spec: Spec, folder: Path) -> None:
+    global _system, _folder
     # Control-C reaches all processes of a terminal; the one that asked ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    system = spec.system(folder)
-    while True:
-        try:
-            message = connection.recv()
-        except EOFError:
-            return
-        try:
-            connection.send(_answer(system, folder, *message))
-        # Whatever it is, the process that asked is to tell it.
-        except Exception as error:  # noqa: BLE001
-            connection.send(error)
-        if message[0] == "close":
-            return
+    _system, _folder = spec.system(folder), folder
 
 
-def _answer(system: System, folder: Path, what: str, *given: Any) -> Any:
-    if what == "build":
-        # A view that is no memmap: those are slow to take rows of.
-        cases = np.asarray(np.load(folder / CASES, mmap_mode="r"))
-        started = time.perf_counter()
-        system.build(cases)
-        seconds = time.perf_counter() - started
-        # What was read from the file is not the system's memory.
-        del cases
-        gc.collect()
-        return seconds, resident()
-    if what == "open":
-        started = time.perf_counter()
-        system.open()
-        return time.perf_counter() - started
-    if what == "searches":
-        return list(system.searches())
-    if what == "search":
-        return _searched(system, np.load(folder / QUERIES), *given)
-    if what == "memory":
-        return resident()
-    return system.close()
+def build() -> tuple[float, float | None]:
+    """Build the system; return seconds, and megabytes after it."""
+    # A view that is no memmap: those are slow to take rows of.
+    cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
+    spent = timed(partial(_system.build, cases))[1]
+    # What was read from the file is not the system's memory.
+    del cases
+    gc.collect()
+    return spent / 1000, resident()
 
 
-def _searched(system: System, queries: Any, name: str, numbers: Sequence[int]) -> list[Timed]:
-    search = system.searches()[name]
+def open_() -> float:
+    """Open what was built, and return seconds."""
+    return timed(_system.open)[1] / 1000
+
+
+def searches() -> list[str]:
+    """Return the names of the ways to search."""
+    return list(_system.searches())
+
+
+def search(name: str, numbers: Sequence[int]) -> list[Timed]:
+    """Search for these queries, one after the other; before, for a while, untimed."""
+    queries, way = np.load(_folder / QUERIES), _system.searches()[name]
+    works = {n: partial(way, query_of(queries, n), weights_of(n)) for n in numbers}
     # Another process had the processor, its caches and perhaps the memory before.
-    until = time.perf_counter() + WARM
+    spent = 0.0
     for number in reversed(numbers):
-        search(query_of(queries, number), weights_of(number))
-        if time.perf_counter() > until:
+        spent += timed(works[number])[1]
+        if spent > WARM * 1000:
             break
     done = []
-    for number in numbers:
-        query, weights = query_of(queries, number), weights_of(number)
-        started = time.perf_counter()
-        answer = search(query, weights)
-        spent = (time.perf_counter() - started) * 1000
-        done.append(Timed(number, spent, list(system.numbers(answer))))
+    for number, work in works.items():
+        answer, spent = timed(work)
+        done.append(Timed(number, spent, list(_system.numbers(answer))))
     return done
 
 
@@ -227,3 +243,8 @@ def resident() -> float | None:
     except OSError:
         return None
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def close() -> None:
+    """Close the system."""
+    _system.close()

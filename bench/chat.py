@@ -1,0 +1,331 @@
+"""How a chat model plans over HTTP, beside the case planner: calls, tokens, time, and what came."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.request import ProxyHandler, build_opener
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import HumanMessage
+
+from casewright.bench.harness import mean, p50, p95, read_ground, running, timed
+from casewright.bench.models import save_random_model
+from casewright.bench.report import Report
+from casewright.errors import DependencyError, InputError
+from casewright.finetune.evaluation import judge
+from casewright.planner import AnnotatedQuery, ChatPlanner, Planner, chat_model, plan_store
+from casewright.planner.chat_call import ask
+from casewright.planner.chat_failure import failure
+from casewright.serve.planners import CASE_PLANNER, make_planner
+from casewright.serve.session import open_reader
+from casewright.tools import Toolbox
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+#: What the random model is called, and the most tokens that it writes: those of a long plan.
+RANDOM, RANDOM_TOKENS = "random-mistral", 64
+#: Completions of one token that are timed, after some that are not: a server's first are slower.
+ROUND_TRIPS, WARM = 20, 2
+#: What `transformers serve` needs beside transformers, and what is run: it ends with its standard
+#: input. A parent that is killed can end nobody; the pipe is closed whatever happens to it.
+NEEDED = ("fastapi", "openai", "uvicorn")
+SERVER = """\
+import os, sys, threading
+threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
+from transformers.cli.transformers import main
+main()
+"""
+COLUMNS = (
+    "calls and tokens are means of a plan, tokens by the server's count. valid_at_first, "
+    "valid_repaired: shares of plans that are the planner's own; the others are fallbacks, which "
+    "the case planner wrote, those of no_answer because a call failed or was late. tools_own: "
+    "share of all plans that are the planner's own and have the right tools; tools: with the "
+    "fallbacks. one_token_ms is a whole round trip by the same client; chat_ms_outside_calls what "
+    "a plan takes beside its calls: plan cases, prompt, checks, fallback."
+)
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a chat model, by ``time.perf_counter``; one that was given up has not ended."""
+
+    started: float
+    ended: float | None = None
+    answered: bool = False
+
+
+class CallLog(BaseCallbackHandler):
+    """Keeps the calls of the model that it is given to (``callbacks=[log]``), in their order."""
+
+    def __init__(self) -> None:
+        self._calls: dict[UUID, Call] = {}
+
+    @property
+    def calls(self) -> list[Call]:
+        """All calls so far."""
+        return list(self._calls.values())
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[Any], *, run_id: UUID, **more: Any
+    ) -> None:
+        """See LangChain."""
+        self._calls[run_id] = Call(time.perf_counter())
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
+        """See LangChain."""
+        call = self._calls[run_id]
+        call.ended, call.answered = time.perf_counter(), True
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        """See LangChain."""
+        self._calls[run_id].ended = time.perf_counter()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One query, planned for.
+
+    Attributes:
+        milliseconds: The whole plan.
+        calls: Calls of the model.
+        waited: Milliseconds spent in them.
+        tokens: ``input`` and ``output``, by the server's own count.
+        fallback: Why the plan is not the planner's own; empty where it is.
+        unanswered: The last call failed, or was not over in time.
+        right: The tool sequence is the annotated one, or one that also counts as right.
+    """
+
+    milliseconds: float
+    calls: int
+    waited: float
+    tokens: Mapping[str, int]
+    fallback: str
+    unanswered: bool
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model behind an OpenAI-compatible API; of the random one, how many parameters it has."""
+
+    url: str
+    name: str
+    parameters: int | None = None
+
+    def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
+        """Return the client that users have, by LangChain's name for it.
+
+        Args:
+            tokens: The most that an answer may have; ``None`` leaves it to the server.
+            settings: Passed on.
+        """
+        bound = {} if tokens is None else {"max_tokens": tokens}
+        return chat_model(f"openai:{self.name}", base_url=self.url, **bound, **settings)
+
+    def round_trips(self, seconds: float) -> list[float]:
+        """Return the milliseconds of completions of one token, which cost next to no computing.
+
+        Raises:
+            InputError: The server does not answer within so many seconds.
+        """
+        client = self.client(1)
+        call = partial(ask, client, [HumanMessage("Hello")], seconds)
+        try:
+            return [timed(call)[1] for _ in range(WARM + ROUND_TRIPS)][WARM:]
+        except Exception as error:  # a server may fail in any way
+            raise InputError(f"{failure(client, error)}. Look at --url and --model.") from error
+
+
+@contextmanager
+def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator[Served]:
+    """Yield the model of a URL; without one, a random model that is served until the block ends.
+
+    Args:
+        url: Of an API.
+        model: What that server calls its model.
+        texts: What the random model's tokenizer is trained on.
+
+    Raises:
+        InputError: Only one of ``url`` and ``model`` is given.
+        CasewrightError: The server on this machine cannot be started, or fails.
+    """
+    if (url is None) != (model is None):
+        raise InputError("--url and --model go together: where the server is, and what it serves.")
+    if url is not None and model is not None:
+        yield Served(url, model)
+        return
+    with TemporaryDirectory(prefix="casewright-model-") as own:
+        folder = Path(own) / RANDOM
+        parameters = save_random_model(folder, texts)
+        with local_server(folder) as address:
+            yield Served(address, RANDOM, parameters)
+
+
+@contextmanager
+def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
+    """Serve a folder's model by `transformers serve`, and yield the URL of its API.
+
+    Args:
+        folder: The model's; requests name the model by the folder's name.
+        seconds: How long it may take to start.
+
+    Raises:
+        DependencyError: A package that it needs is not installed.
+        CasewrightError: It does not start in time, or ends before it is told to.
+    """
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise DependencyError(
+            f"A local server needs {', '.join(missing)}. Run: pip install 'casewright[bench]'"
+        )
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+    command = [sys.executable, "-c", SERVER, "serve", folder.name]
+    command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
+    # A proxy that the environment names does not lead to this machine.
+    opener = build_opener(ProxyHandler({}))
+
+    def address(written: str) -> str | None:
+        with suppress(OSError, HTTPException):
+            opener.open(f"http://127.0.0.1:{port}/health", timeout=1).close()
+            return f"http://127.0.0.1:{port}/v1"
+        return None
+
+    with TemporaryDirectory(prefix="casewright-caches-") as caches:
+        # It looks for nothing outside its folder, and writes its caches into one that is removed.
+        settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HOME": caches}
+        options: dict[str, Any] = {"cwd": folder.parent, "env": {**os.environ, **settings}}
+        with running(command, address, seconds=seconds, **options) as (url, _):
+            yield url
+
+
+def measure_chat(
+    domain_name: str,
+    queries: int,
+    *,
+    url: str | None = None,
+    model: str | None = None,
+    tokens: int | None = None,
+    seconds: float = 30.0,
+) -> Report:
+    """Plan by a chat model of an OpenAI-compatible server, and by the case planner.
+
+    Both plan for the same queries, which are no plan cases. Without a URL a server is started on
+    this machine with a small model of random weights, which plans nothing: then transport and
+    control flow are measured, and no quality.
+    """
+    ground = read_ground(domain_name)
+    known, kept = ground.domain.queries(), ground.measuring(queries)
+    picked = [kept[place * len(kept) // queries] for place in range(queries)]
+    limit = RANDOM_TOKENS if tokens is None and url is None else tokens
+    log = CallLog()
+    with served(url, model, (f"{query.query}\n{query.plan}" for query in known)) as server:
+        chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
+        with plan_store(known, ground.uncached) as cases:
+            case_planner = make_planner(CASE_PLANNER, cases, open_reader(ground.domain))
+            planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
+            planned = {
+                name: _plan_all(one, picked, ground.toolbox, log)
+                for name, one in (("chat", planner), ("case", case_planner))
+            }
+    reasons = Counter(one.fallback for one in planned["chat"] if one.fallback and one.unanswered)
+    notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
+    if server.parameters is not None:
+        told = (
+            f"A random model of {server.parameters:,} parameters answered: it cannot plan. Only "
+            "transport and control flow are measured: requests, answers, repair and fallback."
+        )
+        notes = [told, *notes]
+    return Report(
+        bench="chat",
+        settings={
+            "domain": ground.domain.name,
+            "server": url or "transformers serve, on this machine",
+            "model": server.name,
+            "parameters": server.parameters,
+            "tokens": limit,
+            "seconds": seconds,
+        },
+        figures={
+            "queries": float(len(picked)),
+            "one_token_ms_p50": p50(trips),
+            "one_token_ms_p95": p95(trips),
+            "chat_ms_outside_calls_p50": p50(
+                [one.milliseconds - one.waited for one in planned["chat"]]
+            ),
+        },
+        rows=[{"planner": name, **_row(own)} for name, own in planned.items()],
+        notes=notes,
+        draw=lambda axes: _draw(axes, planned, trips),
+    )
+
+
+def _plan_all(
+    planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
+) -> list[Planned]:
+    """Plan for every query in turn, and for the first once before."""
+    planner.plan(queries[0].record.request(toolbox))
+    found = []
+    for query in queries:
+        before = len(log.calls)
+        result = planner.plan(query.record.request(toolbox))
+        now, calls = time.perf_counter(), log.calls[before:]
+        found.append(
+            Planned(
+                result.milliseconds,
+                len(calls),
+                sum(((call.ended or now) - call.started) * 1000 for call in calls),
+                result.tokens,
+                result.fallback,
+                bool(calls) and not calls[-1].answered,
+                judge(query, result.plan).tools,
+            )
+        )
+    return found
+
+
+def _row(planned: Sequence[Planned]) -> dict[str, Any]:
+    """Return the table's row of a planner: means over its plans, and shares of them."""
+    spent = [one.milliseconds for one in planned]
+    shares = {
+        "valid_at_first": [not one.fallback and one.calls < 2 for one in planned],
+        "valid_repaired": [not one.fallback and one.calls >= 2 for one in planned],
+        "fallback": [bool(one.fallback) for one in planned],
+        "no_answer": [bool(one.fallback) and one.unanswered for one in planned],
+        "tools_own": [not one.fallback and one.right for one in planned],
+        "tools": [one.right for one in planned],
+    }
+    return {
+        "plans": len(planned),
+        "calls": round(mean([one.calls for one in planned]), 3),
+        "tokens_in": round(mean([one.tokens.get("input", 0) for one in planned]), 1),
+        "tokens_out": round(mean([one.tokens.get("output", 0) for one in planned]), 1),
+        "ms_p50": round(p50(spent), 2),
+        "ms_p95": round(p95(spent), 2),
+        **{name: round(mean(held), 4) for name, held in shares.items()},
+    }
+
+
+def _draw(axes: Any, planned: Mapping[str, Sequence[Planned]], trips: Sequence[float]) -> None:
+    times = {name: [one.milliseconds for one in own] for name, own in planned.items()}
+    for name, spent in {**times, "a call of one token": trips}.items():
+        axes.ecdf(spent, label=name)
+    axes.set_xscale("log")
+    axes.set(xlabel="milliseconds", ylabel="share that takes no longer", title="Time to a plan")
+    axes.grid(alpha=0.3)
+    axes.legend()

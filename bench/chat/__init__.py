@@ -1,1 +1,0 @@
-"""Planning by a chat model over HTTP, measured."""

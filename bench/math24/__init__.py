@@ -1,1 +1,0 @@
-"""MCBR-RAG's tables on Math-24: retrieval, and answers with and without cases."""

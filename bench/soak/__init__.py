@@ -1,0 +1,1 @@
+"""A campaign: kills, damaged files, full disks, clients that go, hostile input."""

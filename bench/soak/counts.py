@@ -1,0 +1,49 @@
+"""What became of the trials of a campaign."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+#: Failures that are named; the rest is counted.
+NAMED = 20
+
+
+@dataclass
+class Counts:
+    """Trials of one kind, by what came of them.
+
+    Attributes:
+        name: What was done.
+        tried: How many trials.
+        sound: After which everything was as it should be.
+        told: After which an error of ours said what is wrong.
+        lost: Cases or answers that had been acknowledged, and are gone without a word.
+        wrong: Failures, each with what repeats it: other answers, other errors, deaths.
+        skipped: Why it could not be done here; empty where it could.
+    """
+
+    name: str
+    tried: int = 0
+    sound: int = 0
+    told: int = 0
+    lost: int = 0
+    wrong: list[str] = field(default_factory=list)
+    skipped: str = ""
+
+    def add(self, outcome: str, trial: str) -> None:
+        """Count a trial: ``sound``, ``told``, or what went wrong."""
+        self.tried += 1
+        if outcome in ("sound", "told"):
+            setattr(self, outcome, getattr(self, outcome) + 1)
+        else:
+            self.wrong.append(f"{self.name}, {trial}: {outcome}")
+
+
+def trials(seconds: float, most: int | None = None) -> Iterator[int]:
+    """Yield numbers from 0 until the time is over, at least one."""
+    ends, number = time.monotonic() + seconds, 0
+    while number == 0 or (time.monotonic() < ends and (most is None or number < most)):
+        yield number
+        number += 1

@@ -1,0 +1,59 @@
+"""A disk that fills up while documents are ingested."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from casewright.bench.soak.child import in_child
+from casewright.bench.soak.counts import Counts, trials
+from casewright.bench.soak.workload import ingested, write_documents
+
+#: Bytes of the disk.
+SIZE = 64_000_000
+
+
+def full_disks(seconds: float, seed: int, folder: Path) -> Counts:
+    """Leave little room, ingest, make room, ingest again: one error at most, and all is there."""
+    counts, chance = Counts("full disk"), random.Random(seed)
+    documents = write_documents(folder / "documents")
+    whole = ingested(folder / "whole", documents)
+    try:
+        with _mounted(folder / "disk") as disk:
+            for number in trials(seconds):
+                left = chance.randrange(0, 30_000_000)
+                filling = disk / "filling"
+                with filling.open("wb") as opened:
+                    room = shutil.disk_usage(disk).free - left
+                    os.posix_fallocate(opened.fileno(), 0, max(1, room))
+                first, told = in_child(ingested, disk / "store", documents)
+                filling.unlink()
+                again, found = in_child(ingested, disk / "store", documents)
+                if again != "done" or found != whole:
+                    counts.lost += 1
+                    counts.add(f"then {again} {found!r:.200}", f"{seed}.{number}, {left} bytes")
+                else:
+                    full = first == "told" and "DiskFullError" in told
+                    state = "sound" if first == "done" else "told" if full else f"{first} {told}"
+                    counts.add(state, f"{seed}.{number}, {left} bytes")
+                shutil.rmtree(disk / "store")
+    except PermissionError as error:
+        counts.skipped = str(error)
+    return counts
+
+
+@contextmanager
+def _mounted(folder: Path) -> Iterator[Path]:
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        raise PermissionError("only root may mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -1,0 +1,108 @@
+"""Hostile input: whatever it is, a parser reads it or raises an error of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from casewright.bench.soak.counts import Counts, trials
+from casewright.errors import CasewrightError, told
+from casewright.planner import PlanRequest, parse_plan
+from casewright.planner.annotated import AnnotatedQuery
+from casewright.stores.documents.kinds import kind_of
+from casewright.stores.documents.reader import read_document
+from casewright.stores.documents.splitter import split
+from casewright.tools import Toolbox
+
+#: Inputs between two looks at the clock.
+TOGETHER = 200
+PIECES = (
+    's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
+    "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",
+    "# A\n\n- item\n\n```\ncode\n```\n\n## B\n\nwords and words.\n",
+    "def f(x):\n    return [x, {1: (2)}]\n\n\nclass A:\n    pass\n",
+    '{"id": "1", "query": "where", "plan": "s1 = find(query=question)", "context": {"a": [1]}}',
+    "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\nxref\n0 1\ntrailer<</Root 1 0 R>>",
+)
+MARKS = (
+    "\0",
+    "\ud800",
+    "\u202e",
+    "[" * 50,
+    "(" * 50,
+    '"',
+    "'",
+    "\\",
+    "<",
+    "9" * 400,
+    "\n",
+    "𝔸",
+    "﷽",
+)
+NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
+
+
+def fuzzed(seconds: float, seed: int, folder: Path) -> Counts:
+    """Read hostile texts as plans, documents, questions, contexts and annotated messages."""
+    counts, chance = Counts("hostile input"), random.Random(seed)
+    parsers: list[Callable[[str], Any]] = [
+        parse_plan,
+        parse_plan,
+        _request,
+        _context,
+        _annotated,
+        *(_document(name) for name in NAMES),
+    ]
+    # Plans and requests are read a hundred times as fast as documents.
+    shares = [30, 30, 30, 30, 20, *(1 for _ in NAMES)]
+    for _ in trials(seconds):
+        for parser in chance.choices(parsers, shares, k=TOGETHER):
+            text = _hostile(chance)
+            try:
+                parser(text)
+                counts.add("sound", "")
+            except CasewrightError:
+                counts.add("told", "")
+            except Exception as error:  # noqa: BLE001
+                name = getattr(parser, "__name__", str(parser))
+                counts.add(told(error), f"{seed} {name} {text!a:.200}")
+    return counts
+
+
+def _hostile(chance: random.Random) -> str:
+    text = chance.choice(PIECES)
+    for _ in range(chance.randrange(1, 6)):
+        at, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
+        put = chance.choice((chance.choice(MARKS), text[at:end], chr(chance.randrange(0x3000)), ""))
+        text = text[:at] + put + text[chance.choice((at, end)) :]
+    return text
+
+
+def _document(name: str) -> Callable[[str], Any]:
+    kind = kind_of(name)
+    assert kind is not None
+
+    def read(text: str) -> Any:
+        return split(read_document(text.encode("utf-8", "surrogatepass"), name, kind))
+
+    read.__name__ = name
+    return read
+
+
+def _request(text: str) -> Any:
+    return PlanRequest(text, Toolbox([]))
+
+
+def _context(text: str) -> Any:
+    return PlanRequest("where", Toolbox([]), {"text": text, text: [text]})
+
+
+def _annotated(text: str) -> Any:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        record = {"id": "1", "query": text, "plan": text}
+    return AnnotatedQuery.read(record)

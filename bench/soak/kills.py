@@ -1,0 +1,144 @@
+"""Processes that are killed: at any moment, and at each of their steps in turn."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from casewright.bench.soak.child import in_child
+from casewright.bench.soak.counts import Counts, trials
+from casewright.bench.soak.workload import (
+    BATCH,
+    answers,
+    ingested,
+    notes,
+    schema,
+    write_documents,
+    write_notes,
+)
+from casewright.stores import CaseStore
+
+#: What a process does to files, as Python tells of it; opening one to read is not among them.
+STRIDE = 7
+STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
+
+
+def random_kills(seconds: float, seed: int, folder: Path) -> Counts:
+    """Kill a process that writes to a store; nothing that it was told is written may be gone."""
+    counts, chance = Counts("killed at any moment"), random.Random(seed)
+    for number in trials(seconds):
+        place = folder / f"random{number // 4}"
+        said = _killed_writer(place, chance.uniform(0, 0.4))
+        outcome, found = in_child(kept_numbers, place)
+        lost = said - len(found) if outcome == "done" else 0
+        if outcome == "done" and set(range(said)) <= set(found):
+            counts.add("sound", str(number))
+        else:
+            counts.lost += max(0, lost)
+            counts.add(f"{outcome} {found!r:.300}, told {said}", str(number))
+        if number % 4 == 3:
+            shutil.rmtree(place)
+    return counts
+
+
+def kept_numbers(place: Path) -> list[int]:
+    """Return the numbers of the notes that a store has."""
+    with CaseStore(schema(), place) as store:
+        return sorted(case.metadata["number"] for case in store.all())
+
+
+def write_on(place: str) -> None:
+    """Add notes to a store until the process is killed, and say how many are acknowledged."""
+    with CaseStore(schema(), place, lock_seconds=10) as store:
+        # What was written and not acknowledged may be there, or a part of it.
+        first = store.count() // BATCH * BATCH
+        while True:
+            store.add(notes(first, first + BATCH), progress=False)
+            first += BATCH
+            print(first, flush=True)
+
+
+def _killed_writer(place: Path, delay: float) -> int:
+    code = f"from {__name__} import write_on; write_on({str(place)!r})"
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout is not None
+    said = int(process.stdout.readline() or 0)
+    time.sleep(delay)
+    process.kill()
+    for line in process.stdout:
+        said = int(line) if line.endswith(b"\n") else said
+    process.wait()
+    process.stdout.close()
+    return said
+
+
+def kills_of_ingest(seconds: float, seed: int, folder: Path) -> Counts:
+    """Kill an ingestion at each step that it takes in files; the next one must complete it."""
+    documents = write_documents(folder / "documents")
+    counts = Counts("killed at each step of ingest")
+    return _each_step(seconds, seed, folder, counts, ingested, documents)
+
+
+def kills_of_writes(seconds: float, seed: int, folder: Path) -> Counts:
+    """Kill a process at each step of its writes to a store; written again, all of it is there."""
+    counts = Counts("killed at each step of writes")
+    return _each_step(seconds, seed, folder, counts, written)
+
+
+def written(place: Path) -> dict[str, Any]:
+    """Write notes, whatever is there, and return what the store answers then."""
+    write_notes(place, None)
+    found = answers(place)
+    return {**found, "cases": {id_: case["solution"] for id_, case in found["cases"].items()}}
+
+
+def _each_step(
+    seconds: float, seed: int, folder: Path, counts: Counts, work: Callable[..., Any], *given: Any
+) -> Counts:
+    whole = work(folder / "whole", *given)
+    # Every seventh step, round after round: the first round reaches all parts of the work.
+    step = seed % STRIDE
+    for number in trials(seconds):
+        place = folder / f"step{number}"
+        outcome, _ = in_child(killed_at, step, str(place), work, place, *given)
+        again, found = in_child(work, place, *given)
+        kept = again == "done" and found == whole
+        counts.lost += 0 if kept else 1
+        counts.add("sound" if kept else f"{again} {found!r:.300}", f"step {step}")
+        shutil.rmtree(place, ignore_errors=True)
+        step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
+    return counts
+
+
+def killed_at(step: int, below: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do some work, and be killed at a step that it takes below a folder, counted from 0."""
+    left = step
+
+    def heard(event: str, values: tuple[Any, ...]) -> None:
+        nonlocal left
+        if event not in STEPS or not isinstance(values[0], (str, bytes, os.PathLike)):
+            return
+        if event == "open" and not _writes(values):
+            return
+        if below in os.fsdecode(values[0]):
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+
+    sys.addaudithook(heard)
+    return work(*arguments)
+
+
+def _writes(values: tuple[Any, ...]) -> bool:
+    flags = values[2] if isinstance(values[2], int) else 0
+    return bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))

@@ -1,0 +1,105 @@
+"""What is written and read while things go wrong: a store of notes, and documents."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.stores import Case, CaseSchema, CaseStore, Change, document_schema, text_facet
+from casewright.stores.documents.ingest import ingest
+
+BATCH, SIZE = 20, 60
+QUESTIONS = ("note 7 of the red mill", "note 31", "the saw", "oil")
+THINGS = ("mill", "saw", "lathe", "drill", "press")
+COLOURS = ("red", "blue", "green")
+
+
+class WordEncoder:
+    """A bag of hashed words, made in no time."""
+
+    name, dimension = "words-32", 32
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed n texts as an array (n, 32)."""
+        out = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in re.findall(r"\w+", text):
+                number = zlib.crc32(word.encode())
+                out[row, number % self.dimension] += 1.0 if number >> 31 else -1.0
+        return out
+
+
+def schema() -> CaseSchema:
+    """Return the schema of notes."""
+    encoder = WordEncoder()
+    facets = (text_facet("question", encoder, weight=0.7), text_facet("place", encoder, weight=0.3))
+    return CaseSchema("notes", facets)
+
+
+def notes(first: int, last: int) -> list[Case]:
+    """Return notes by their numbers."""
+    return [
+        Case(
+            {
+                "question": f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}",
+                "place": f"hall {n % 7}",
+            },
+            f"answer {n}",
+            metadata={"number": n},
+            quality=(n % 10) / 10,
+        )
+        for n in range(first, last)
+    ]
+
+
+def write_notes(folder: Path, engine: str | None, size: int = SIZE) -> None:
+    """Write notes: added in batches, some changed, some removed, in two uses of the store."""
+    with CaseStore(schema(), folder, engine=engine) as store:
+        for first in range(0, size, BATCH):
+            store.add(notes(first, first + BATCH))
+    with CaseStore(schema(), folder) as store:
+        ids = [case.id for case in store.all()]
+        store.update({id_: Change(quality=0.5) for id_ in ids[:5]})
+        store.delete(ids[5:10])
+        store.retain(notes(size, size + 1)[0])
+
+
+def answers(folder: Path) -> dict[str, Any]:
+    """Return all that a store answers, to be compared."""
+    with CaseStore(schema(), folder) as store:
+        return {
+            "count": store.count(),
+            "cases": {case.id: case.to_json() for case in store.all()},
+            "found": [
+                [(hit.case.id, round(hit.score, 5)) for hit in store.search(question, 10)]
+                for question in QUESTIONS
+            ],
+            "numbers": len(store.all({"number": {"gte": 20}})),
+        }
+
+
+def write_documents(folder: Path, files: int = 6) -> Path:
+    """Write documents of several kinds, and return their folder."""
+    folder.mkdir(parents=True)
+    for number in range(files):
+        words = " ".join(f"word{number * n} of the {THINGS[n % 5]}." for n in range(120))
+        ending, text = (
+            ("md", f"# Part {number}\n\n{words}\n\n## More\n\n{words}\n"),
+            ("html", f"<h1>Part {number}</h1><p>{words}</p>"),
+            ("py", f"def part_{number}():\n    return 1\n\n\ndef other():\n    return 2\n"),
+        )[number % 3]
+        (folder / f"part{number}.{ending}").write_text(text)
+    return folder
+
+
+def ingested(place: Path, documents: Path) -> dict[str, str]:
+    """Bring a store up to date with a folder, and return what it then has."""
+    with CaseStore(document_schema(WordEncoder()), place) as store:
+        ingest(store, documents, root="documents", progress=False)
+        return {case.id: str(case.solution) for case in store.all()}

@@ -1,0 +1,353 @@
+"""Tokens a second and memory of training an adapter: a recipe that ships beside TRL's defaults."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from casewright.bench.harness import read_ground, synchronize, take_turns
+from casewright.bench.models import ModelChoice, tokenizer_texts
+from casewright.bench.report import Report
+from casewright.bench.scripts import shuffled_queries
+from casewright.errors import InputError
+from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.recipe.recipe import Recipe
+from casewright.finetune.recipe.shipped import find_recipe
+from casewright.finetune.training.arguments import lora_config
+from casewright.finetune.training.figures import mean_token_loss, peak_memory
+from casewright.finetune.training.placement import Placement, find_placement
+from casewright.finetune.training.silence import silence
+from casewright.finetune.training.tokens import TokenRow, token_rows
+from casewright.finetune.training.trainer import make_trainer, token_dataset
+from casewright.planner import render_prompt
+
+if TYPE_CHECKING:
+    from trl.trainer.sft_trainer import SFTTrainer
+
+    from casewright.planner.language_model import LanguageModel
+
+#: The systems with their names in figures; the third tells what the adapter's size has to do with
+#: it.
+RECIPE, DEFAULTS = "the recipe", "TRL's defaults"
+SAME_ADAPTER = "TRL's defaults, the recipe's adapter"
+SYSTEMS = {RECIPE: "recipe", DEFAULTS: "trl_defaults", SAME_ADAPTER: "trl_same_adapter"}
+#: Steps whose time does not count: the first ones reserve memory, and choose kernels.
+WARM = 1
+#: Examples that all systems measure the same loss on, before the first step; losses of one model on
+#: the same examples are apart by no more than rounding in 16 bits.
+COMPARED, SAME_LOSS = 8, 0.02
+#: Steps that the recipe makes at least, where there are examples enough.
+LEAST_STEPS = 4
+#: What was measured of each system, training by training.
+Runs = Mapping[str, Sequence[Mapping[str, Any]]]
+_NOTES = (
+    "All systems train the same random weights once over the same examples: the shop's annotated "
+    "queries as prompts and plans, the loss of the plans' tokens. Each has a process of its own.",
+    "Tokens are those of prompts and plans, without padding. The first step is not timed.",
+    "TRL's defaults are SFTConfig() and LoraConfig(), but for max_length: by default examples "
+    "of more than 1,024 tokens would be cut. LoraConfig() adapts two layers of each block, the "
+    "recipe all linear ones: the third system tells what that costs.",
+    "Memory is the GPU's peak in training, or on the CPU that of the whole process.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTrial:
+    """What the bench is run with: the command's options."""
+
+    size: str = "100m"
+    recipe: str = "mistral-7b-80gb"
+    examples: int = 32
+    repeats: int = 1
+    device: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.model().check_device()
+
+    def model(self, dtype: str | None = None) -> ModelChoice:
+        """Return the random model in a number format."""
+        return ModelChoice(size=self.size, device=self.device, dtype=dtype, seed=self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one process is to do: train one system once.
+
+    Attributes:
+        system: Which.
+        trial: Of which run.
+        recipe: The recipe's file.
+        accumulation: Batches a step, in place of the recipe's.
+        texts: What the tokenizer is trained on.
+        examples: What is trained on.
+    """
+
+    system: str
+    trial: TrainingTrial
+    recipe: Path
+    accumulation: int
+    texts: Sequence[str]
+    examples: Sequence[TrainingExample]
+
+
+def measure_training(trial: TrainingTrial) -> Report:
+    """Let every system train once over the same examples, each in a process of its own.
+
+    Raises:
+        InputError: The recipe cannot be used, or a training failed.
+    """
+    file = find_recipe(trial.recipe)
+    recipe = Recipe.read(file, files=False)
+    ground = read_ground("shopping")
+    toolbox, queries = ground.toolbox, ground.domain.queries()
+    examples = [
+        TrainingExample(
+            str(query.record.id),
+            PLAN_TASK,
+            str(query.record.id),
+            render_prompt(query.record.request(toolbox)),
+            str(query.plan),
+        )
+        for query in shuffled_queries(queries, trial.seed)[: trial.examples]
+    ]
+    # About four prompts of the shop are a row of 4,096 tokens.
+    rows = len(examples) // (4 if recipe.training.packing else recipe.training.batch_per_device)
+    accumulation = max(1, min(recipe.training.gradient_accumulation, rows // LEAST_STEPS))
+    load = os.getloadavg()[0]
+    texts = list(tokenizer_texts(toolbox, queries))
+
+    def train_by(name: str) -> Callable[[int], dict[str, Any]]:
+        return lambda _: _trained(Task(name, trial, file, accumulation, texts, examples))
+
+    ways = {name: train_by(name) for name in SYSTEMS}
+    made = take_turns(ways, [0], trial.repeats, "Training", warm=0)
+    _check_same(made)
+    speed = {name: _median(runs, "tokens_per_s") for name, runs in made.items()}
+    memory = {name: _median(runs, "peak_memory_mib") for name, runs in made.items()}
+    first = made[RECIPE][0]
+    return Report(
+        bench="training",
+        settings={
+            "recipe": trial.recipe,
+            "model": f"random-mistral-{trial.size}",
+            "parameters_with_adapter": first["parameters"],
+            "examples": first["examples"],
+            "tokens": first["tokens_given"],
+            "repeats": trial.repeats,
+            "steps_not_timed": WARM,
+            "load_average_at_start": round(load, 2),
+            "seed": trial.seed,
+            "systems": {name: runs[0]["settings"] for name, runs in made.items()},
+        },
+        figures={
+            **{f"tokens_per_s_{short}": speed[name] for name, short in SYSTEMS.items()},
+            **{f"peak_memory_mib_{short}": memory[name] for name, short in SYSTEMS.items()},
+            **{
+                f"ratio_{what}_recipe_over_{SYSTEMS[name]}": held[RECIPE] / held[name]
+                for what, held in (("tokens_per_s", speed), ("memory", memory))
+                for name in (DEFAULTS, SAME_ADAPTER)
+            },
+        },
+        rows=[
+            {
+                "system": name,
+                "tokens a second": round(speed[name], 1),
+                "peak memory, MiB": round(memory[name]),
+                "steps": runs[0]["steps"],
+                "trained weights": runs[0]["parameters_trained"],
+                "loss before": round(runs[0]["loss_before"], 3),
+            }
+            for name, runs in made.items()
+        ],
+        notes=_NOTES,
+    )
+
+
+def _median(runs: Sequence[Mapping[str, Any]], name: str) -> float:
+    return float(median(run[name] for run in runs))
+
+
+def _trained(task: Task) -> dict[str, Any]:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        try:
+            return pool.submit(train_once, task).result()
+        except Exception as error:  # whatever a process ends by
+            raise InputError(
+                f"Training by {task.system} failed: {error}. Take fewer --examples, or a smaller "
+                "--size."
+            ) from error
+
+
+def _check_same(made: Runs) -> None:
+    """Refuse to compare systems that do not train one model on the same examples."""
+    runs = [run for ran in made.values() for run in ran]
+    losses = [run["loss_before"] for run in runs]
+    same = len({(run["examples"], run["tokens_given"], run["tokens"]) for run in runs}) == 1
+    if not same or max(losses) - min(losses) > SAME_LOSS:
+        raise InputError(
+            "The systems did not train on the same examples, and cannot be compared: tokens "
+            f"{[run['tokens'] for run in runs]}, losses before {losses}."
+        )
+
+
+def train_once(task: Task) -> dict[str, Any]:
+    """Train once over the examples, and return what was measured; what it needs is its own."""
+    with silence(), TemporaryDirectory(prefix="casewright-training-") as folder:
+        return _measured(task, Path(folder))
+
+
+def _measured(task: Task, folder: Path) -> dict[str, Any]:
+    read = Recipe.read(task.recipe, files=False)
+    device = {"device": task.trial.device, "quantisation": "none"}
+    model_section = read.model.model_copy(update=device)
+    training = read.training.model_copy(
+        update={
+            "gradient_accumulation": task.accumulation,
+            "epochs": 1.0,
+            "steps": None,
+            "eval_steps": None,
+            "save_steps": 10**9,
+        }
+    )
+    recipe = read.model_copy(update={"model": model_section, "training": training})
+    placement = find_placement(model_section, training)
+    dtype = str(placement.dtype).removeprefix("torch.")
+    model = task.trial.model(dtype).open(task.texts)
+    if task.system == RECIPE:
+        model.network.set_attn_implementation(placement.attention)
+    rows = token_rows(task.examples, model, training.max_length)
+    trainer = _trainer(task.system, model, rows.rows, recipe, placement, folder)
+    # It tells whether systems train on the same.
+    labels = [
+        [t if m else -100 for t, m in zip(row.input_ids, row.completion_mask, strict=True)]
+        for row in rows.rows[:COMPARED]
+    ]
+    shown = [
+        {"input_ids": row.input_ids, "labels": own}
+        for row, own in zip(rows.rows, labels, strict=False)
+    ]
+    loss = mean_token_loss(trainer, shown, placement.dtype)
+    cuda = placement.device.type == "cuda"
+    if cuda:
+        import torch
+
+        # What loading and measuring needed is forgotten.
+        torch.cuda.reset_peak_memory_stats(placement.device)
+    clock = _timed(trainer, placement)
+    trainer.train()
+    args: Any = trainer.args
+    steps = clock()
+    counted = steps[WARM:] or steps
+    weights = [(p.numel(), p.requires_grad) for p in model.network.parameters()]
+    return {
+        "tokens_per_s": sum(tokens for _, tokens in counted) / sum(s for s, _ in counted),
+        "peak_memory_mib": peak_memory(placement.device) / 2**20,
+        "steps": len(steps),
+        "tokens": sum(tokens for _, tokens in steps),
+        "tokens_given": rows.tokens,
+        "examples": len(rows.rows),
+        "loss_before": loss,
+        "parameters": sum(count for count, _ in weights),
+        "parameters_trained": sum(count for count, trained in weights if trained),
+        "settings": {
+            "batch_per_device": args.per_device_train_batch_size,
+            "gradient_accumulation": args.gradient_accumulation_steps,
+            "packing": args.packing,
+            "max_length": args.max_length,
+            "gradient_checkpointing": args.gradient_checkpointing,
+            "optimiser": str(getattr(args.optim, "value", args.optim)),
+            "autocast_bf16": bool(args.bf16),
+            "weights": dtype,
+            "attention": model.network.config._attn_implementation,
+            "device": torch.cuda.get_device_name(placement.device)
+            if cuda
+            else str(placement.device),
+        },
+    }
+
+
+def _trainer(
+    name: str,
+    model: LanguageModel,
+    rows: Sequence[TokenRow],
+    recipe: Recipe,
+    placement: Placement,
+    folder: Path,
+) -> SFTTrainer:
+    """Return a system's trainer of one pass over the rows, before its first step."""
+    if name == RECIPE:
+        sections = (recipe.lora, recipe.training)
+        return make_trainer(model, rows, rows, sections, placement, folder)
+    from peft import LoraConfig
+    from trl.trainer.sft_config import SFTConfig
+    from trl.trainer.sft_trainer import SFTTrainer
+
+    adapter = lora_config(recipe.lora) if name == SAME_ADAPTER else LoraConfig("CAUSAL_LM")
+    return SFTTrainer(
+        model=model.network,
+        args=SFTConfig(
+            output_dir=str(folder),
+            # Else completions beyond 1,024 tokens would be cut, and the examples be others.
+            max_length=recipe.training.max_length,
+            # As TRL has it for prompts and completions that it makes tokens of itself.
+            completion_only_loss=True,
+            num_train_epochs=1,
+            use_cpu=placement.device.type == "cpu",
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            log_level="error",
+        ),
+        train_dataset=token_dataset(rows),
+        processing_class=model.tokenizer,
+        peft_config=adapter,
+    )
+
+
+def _timed(trainer: Any, placement: Placement) -> Callable[[], list[tuple[float, float]]]:
+    """Time every step of a trainer; the function returns seconds and tokens of each."""
+    from transformers import PrinterCallback, TrainerCallback
+
+    stamps: list[float] = []
+    totals: list[float] = []
+
+    def stamp() -> None:
+        synchronize(placement.device)
+        stamps.append(time.perf_counter())
+
+    class Timing(TrainerCallback):
+        """Looks at the clock after every step."""
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            stamp()
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            stamp()
+            control.should_log = True
+
+        def on_log(
+            self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any
+        ) -> None:
+            # TRL counts tokens that are no padding.
+            if logs and "num_tokens" in logs and len(totals) < len(stamps) - 1:
+                totals.append(float(logs["num_tokens"]))
+
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Timing())
+
+    def steps() -> list[tuple[float, float]]:
+        seconds = [end - begin for begin, end in itertools.pairwise(stamps)]
+        tokens = [now - before for before, now in itertools.pairwise([0.0, *totals])]
+        return list(zip(seconds, tokens, strict=True))
+
+    return steps

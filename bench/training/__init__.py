@@ -1,1 +1,0 @@
-"""Training an adapter: by a recipe that ships, and by TRL's defaults."""

@@ -1,0 +1,369 @@
+"""RAGSys's study (Contal and McGoldrick 2024, section 5): six retrievers, four measures.
+
+On TruthfulQA's multiple-choice questions (Lin et al. 2022), each right answer of which is a case.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from casewright.bench.harness import mean, p50, timed
+from casewright.bench.report import Report
+from casewright.errors import InputError
+from casewright.finetune.demonstrations import (
+    Asked,
+    Demonstration,
+    JudgedQuestion,
+    Likelihood,
+    ModelScorer,
+    RecordedScorer,
+    measure_quality,
+    open_scorer,
+)
+from casewright.finetune.demonstrations.benefit import Logprobs, judged, score_all
+from casewright.finetune.demonstrations.cases_file import demonstration_schema, read_demonstrations
+from casewright.finetune.demonstrations.choice import interval_of
+from casewright.finetune.demonstrations.judged import CaseReading
+from casewright.finetune.demonstrations.measures import Verdicts
+from casewright.finetune.demonstrations.open_scorer import is_chat
+from casewright.finetune.demonstrations.shown import Shown, shown_at_random, shown_by
+from casewright.finetune.evaluation.intervals import Resamples
+from casewright.stores import Case, CaseStore, Encoder, MarginalSelector
+from casewright.stores.paths import data_folder
+from casewright.stores.progress import note
+from casewright.stores.selectors import (
+    BIAS,
+    RELEVANCE,
+    RELEVANCE_BIAS,
+    RELEVANCE_DIVERSITY,
+    RELEVANCE_DIVERSITY_BIAS,
+)
+
+#: TruthfulQA's file, of the first folder that holds it.
+FILE, _PLACES = "mc_task.json", ("", "v1", "data/v1")
+PRIMER = "fixed primer"
+SELECTORS: Mapping[str, MarginalSelector] = {
+    "bias": BIAS,
+    "relevance": RELEVANCE,
+    "relevance, bias": RELEVANCE_BIAS,
+    "relevance, diversity": RELEVANCE_DIVERSITY,
+    "relevance, diversity, bias": RELEVANCE_DIVERSITY_BIAS,
+}
+NAMES = (PRIMER, *SELECTORS)
+#: The retriever on whose answers the labels are shuffled, and how often they are.
+_LAST, SHUFFLES = "relevance, diversity, bias", 20
+READING = CaseReading("question")
+#: The column of each measure that the paper's tables have, by the paper's name for it.
+PAPER = {
+    "DPO": "DPO, triples",
+    "MC1": "MC1",
+    "MC2": "MC2 (TruthfulQA's MC3)",
+    "MC3": "mass (TruthfulQA's MC2)",
+}
+#: Questions that the two ways of scoring are timed on, and turns that each way has.
+_TIMED, TURNS = 64, 3
+#: The paper's tables, which are not part of this package: model to retriever to measure to figure.
+Published = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What the study is run with: the command's options."""
+
+    data: Path
+    model: str
+    adapter: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    primer: Path | None = None
+    published: Path | None = None
+    work: Path | None = None
+    k: int = 6
+    limit: int | None = None
+    seed: int = 0
+
+
+def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
+    """Read the questions with their right answers, the best one first, and their wrong ones.
+
+    Each is to be asked without cases of its own: its metadata field ``group`` is its number.
+
+    Raises:
+        InputError: The folder has no such file, or it has another form.
+    """
+    files = [folder / place / FILE for place in _PLACES]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise InputError(
+            f"{folder} holds no {FILE}. Give the folder of TruthfulQA's data: {FILE} is in data/v1 "
+            "of its repository, github.com/sylinrl/TruthfulQA."
+        )
+    try:
+        rows = json.loads(found.read_text(encoding="utf-8"))
+        return [_question(row, number) for number, row in enumerate(rows)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        raise InputError(
+            f"{found} is not TruthfulQA's file of that name. Fetch it anew."
+        ) from error
+
+
+def _question(row: dict[str, Any], number: int) -> JudgedQuestion:
+    best = next(answer for answer, label in row["mc1_targets"].items() if label)
+    labels = row["mc2_targets"]
+    right = [answer for answer, label in labels.items() if label and answer != best]
+    wrong = [answer for answer, label in labels.items() if not label]
+    return JudgedQuestion(row["question"], (best, *right), tuple(wrong), ("group", number))
+
+
+def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
+    """Return each right answer as a case."""
+    return [
+        Case({"question": one.question}, answer, metadata={"group": number})
+        for number, one in enumerate(questions)
+        for answer in one.right
+    ]
+
+
+def read_published(file: Path) -> Published:
+    """Read ``{"Mistral-7B": {"relevance": {"DPO": …, "MC1": …, "MC2": …, "MC3": …}}}``.
+
+    Raises:
+        InputError: The file cannot be read, or names another retriever or measure.
+    """
+    try:
+        made = {
+            str(model): {
+                str(row): {str(name): float(value) for name, value in figures.items()}
+                for row, figures in rows.items()
+            }
+            for model, rows in json.loads(file.read_text(encoding="utf-8")).items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{file} has no published figures. Write {{model: {{retriever: {{measure: number}}}}}}."
+        ) from error
+    for model, rows in made.items():
+        for row, figures in rows.items():
+            if row not in NAMES or not set(figures) <= set(PAPER):
+                raise InputError(
+                    f"{file}, {model}: {row!r} with {sorted(figures)}. Retrievers are "
+                    f"{', '.join(NAMES)}; measures are {', '.join(PAPER)}."
+                )
+    return made
+
+
+def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
+    """Run the study.
+
+    Raises:
+        InputError: A file cannot be used, or the model is a chat model.
+    """
+    every = read_truthfulqa(study.data)
+    pairs = None if study.primer is None else read_demonstrations(study.primer)
+    published = {} if study.published is None else read_published(study.published)
+    if is_chat(study.model):
+        raise InputError(
+            f"{study.model!r} is a chat model: it tells no probabilities of a demonstration, which "
+            "the bias is made of. Take a local model."
+        )
+    scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
+    assert isinstance(scorer, ModelScorer)
+    questions = every[: study.limit]
+    started = time.perf_counter()
+    work = study.work or data_folder() / "truthfulqa"
+    recorded = RecordedScorer(scorer, work / "scores.sqlite")
+    try:
+        # In a folder: in memory, a search with a condition looks through all cases in Python.
+        with (
+            TemporaryDirectory() as folder,
+            CaseStore(demonstration_schema(encoder), folder) as store,
+        ):
+            store.add(cases_of(every))
+            note(f"Measuring the quality of {store.count():,} cases …")
+            measure_quality(store, recorded, READING)
+            note(f"Selecting for {len(questions)} questions …")
+            shown = {"no demonstrations": [Shown()] * len(questions)}
+            shown |= _shown(study, store, questions, pairs)
+        asked = [
+            one.asked(question)
+            for row in shown.values()
+            for one, question in zip(row, questions, strict=True)
+        ]
+        new = sum(len(one.answers) for one in recorded.missing(asked))
+        note(f"Scoring {new:,} answers that are not scored yet …")
+        flat = score_all(recorded, asked)
+    finally:
+        recorded.close()
+    spent = time.perf_counter() - started
+    count = len(questions)
+    logprobs = {name: flat[n * count : (n + 1) * count] for n, name in enumerate(shown)}
+    rows = _rows(study, questions, shown, logprobs)
+    for model, table in published.items():
+        for row in rows:
+            figures = table.get(row["retriever"], {})
+            row |= {f"{model}: {name}": figures.get(name) for name in PAPER}
+    own = [row for row in rows if row["retriever"] in NAMES]
+    note("Timing the two ways of scoring …")
+    return Report(
+        bench="truthfulqa",
+        settings={
+            "model": scorer.name,
+            "k": study.k,
+            "questions": count,
+            "retrievers": {
+                name: {"lambda_d": s.lambda_d, "lambda_b": s.lambda_b}
+                for name, s in SELECTORS.items()
+            },
+            "seed": study.seed,
+        },
+        figures={
+            **_speed(scorer, asked[count:]),
+            "study_seconds": spent,
+            "study_answers_scored_in_this_run": float(new),
+        },
+        rows=rows,
+        notes=_notes(scorer.name, own, bool(published)),
+        draw=lambda axes: _draw(axes, own, scorer.name),
+    )
+
+
+def _shown(
+    study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
+) -> Iterator[tuple[str, list[Shown]]]:
+    """Yield each retriever with what it shows before each question; last a random draw."""
+    if pairs is not None:
+        # In the prompt's order.
+        primer = [Demonstration(case.problem["question"], str(case.solution)) for case in pairs]
+        yield PRIMER, [Shown(tuple(primer))] * len(questions)
+    for name, selector in SELECTORS.items():
+        yield name, shown_by(store, selector, questions, study.k, READING)
+    drawn = shown_at_random(store, questions, study.k, READING, study.seed)
+    yield "cases drawn at random", drawn
+
+
+def _rows(
+    study: Study,
+    questions: Sequence[JudgedQuestion],
+    shown: Mapping[str, Sequence[Shown]],
+    logprobs: Mapping[str, Sequence[Logprobs]],
+) -> list[dict[str, Any]]:
+    alone, last = next(iter(logprobs.values())), logprobs[_LAST]
+    rows: list[dict[str, Any]] = []
+    for name, given in logprobs.items():
+        found = [judged(*one) for one in zip(questions, given, alone, strict=True)]
+        cosines = [one.cosine for one in shown[name] if one.cosine is not None]
+        cosine = mean(cosines) if cosines else None
+        rows.append(_row(name, found, cosine, len(questions)))
+    # A control: right and wrong shuffled among each question's answers.
+    draw = np.random.default_rng(study.seed)
+    control = []
+    for _ in range(SHUFFLES):
+        for question, with_cases, without in zip(questions, last, alone, strict=True):
+            order = draw.permutation(len(without))
+            parts = (tuple(held[at] for at in order) for held in (with_cases, without))
+            control.append(judged(question, *parts))
+    rows.append(_row(f"{_LAST}: labels shuffled", control, None, len(questions)))
+    if PRIMER not in shown:
+        rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
+    return rows
+
+
+def _row(
+    name: str, found: Sequence[Verdicts], cosine: float | None, questions: int
+) -> dict[str, Any]:
+    """Return a retriever's measures as a row.
+
+    Args:
+        name: The retriever's.
+        found: Of each question, maybe several times over; all have wrong answers.
+        cosine: Mean cosine of the pairs that it shows.
+        questions: How many questions there are.
+    """
+    margins = np.concatenate([one.margins.ravel() for one in found])
+    per_question = np.array([one.margin for one in found])
+    ratios = np.array([one.mass_ratio for one in found], dtype=np.float64)
+    # Draws of one question are no questions of their own.
+    draws = per_question.reshape(-1, questions).mean(axis=0)
+    low, high = interval_of(draws, Resamples(questions))
+    return {
+        "retriever": name,
+        "DPO, triples": mean(np.concatenate([one.preferences.ravel() for one in found])),
+        "DPO, questions": mean([one.preference for one in found]),
+        "margin": mean(per_question),
+        "margin from": low,
+        "margin to": high,
+        "margin, median of triples": p50(margins),
+        "margin, triples": mean(margins),
+        "MC1": mean([one.mc1 for one in found]),
+        "MC2 (TruthfulQA's MC3)": mean([one.share_above for one in found]),
+        "MC3 as printed: ratio, mean": mean(ratios),
+        "ratio, median": p50(ratios),
+        "mass (TruthfulQA's MC2)": mean([one.mass for one in found]),
+        "cosine of pairs": cosine,
+        "questions": questions,
+        "triples": len(margins) * questions // len(found),
+    }
+
+
+def _speed(scorer: ModelScorer, asked: Sequence[Asked]) -> dict[str, float]:
+    """Score some answers with a question's states reused for them, and each whole, in turns."""
+    some = asked[:: max(1, len(asked) // _TIMED)][:_TIMED]
+    answers = sum(len(one.answers) for one in some)
+    ways = {"states_reused": scorer, "each_whole": scorer.without_reuse()}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    logprobs: dict[str, list[float]] = {}
+    for _ in range(TURNS):
+        for name, way in ways.items():
+            found, spent = timed(partial(dict[int, Sequence[Likelihood]], way.score(some)))
+            # Milliseconds of one answer are seconds of a thousand.
+            seconds[name].append(spent / answers)
+            logprobs[name] = [one.logprob for place in range(len(some)) for one in found[place]]
+    reused, whole = (statistics.median(seconds[name]) for name in ways)
+    pairs = zip(*logprobs.values(), strict=True)
+    return {
+        "seconds_per_1000_answers_states_reused": reused,
+        "seconds_per_1000_answers_each_whole": whole,
+        "ratio_each_whole_over_states_reused": whole / reused,
+        "largest_difference_of_logprobs": max(abs(a - b) for a, b in pairs),
+        "answers_timed": float(answers),
+    }
+
+
+def _notes(model: str, rows: Sequence[dict[str, Any]], beside: bool) -> list[str]:
+    notes = [
+        f"The model is {model}. A small one that was trained on other text knows nothing of these "
+        "questions: its figures say nothing of the paper's Mistral-7B and Llama-3-8B.",
+        "Each question is asked without cases of its own. Margin is Δ with its 95 % interval over "
+        "questions; DPO is log σ(Δ).",
+    ]
+    if not beside:
+        notes.append(
+            "The paper's figures are not part of this package: --published FILE sets them beside."
+        )
+    for name in ("margin", *PAPER.values()):
+        ranked = sorted(rows, key=lambda row: -row[name])
+        notes.append(f"By {name}: {' > '.join(row['retriever'] for row in ranked)}.")
+    return notes
+
+
+def _draw(axes: Any, rows: Sequence[dict[str, Any]], model: str) -> None:
+    reach = [
+        [row["margin"] - row["margin from"] for row in rows],
+        [row["margin to"] - row["margin"] for row in rows],
+    ]
+    names, middles = ([row[column] for row in rows] for column in ("retriever", "margin"))
+    axes.barh(names, middles, xerr=reach, capsize=3)
+    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.invert_yaxis()
+    axes.set_xlabel("margin Δ, mean over questions, 95 % interval")
+    axes.set_title(f"TruthfulQA, {model}")

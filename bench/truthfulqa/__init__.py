@@ -1,1 +1,0 @@
-"""RAGSys's study on TruthfulQA: what six retrievers of demonstrations do to a model."""

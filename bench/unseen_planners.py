@@ -1,0 +1,131 @@
+"""Planners that are asked about many toolboxes, each with the plan cases of the toolbox at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from casewright.errors import InputError
+from casewright.planner import CasePlanner, ModelPlanner, Planner, PlanRequest, PlanResult
+from casewright.planner.fallback import FallbackPlanner
+from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
+from casewright.planner.request import BatchPlanner
+from casewright.serve.planners import (
+    AGENT,
+    CASE_PLANNER,
+    ModelSettings,
+    check_planner,
+    local_model,
+    make_planner,
+    shown_examples,
+    writes_locally,
+)
+from casewright.stores import CaseStore
+
+FALLBACK = "fallback plan"
+#: Deadline of a batch: quality is measured, however busy the machine is.
+SECONDS = 600.0
+#: Messages of a toolbox that a model decodes together.
+TOGETHER = 8
+Maker = Callable[[CaseStore], Planner]
+
+
+class ToolboxPlanner:
+    """Hands each request to a planner that was made for its toolbox.
+
+    Only the last of these is kept: messages of one toolbox should be asked one after the other.
+
+    Args:
+        name: In tables.
+        make: Makes the planner that knows a store of plan cases.
+        stores: By a toolbox's fingerprint.
+        other: For toolboxes that have none.
+    """
+
+    def __init__(
+        self, name: str, make: Maker, stores: Mapping[str, CaseStore], other: CaseStore
+    ) -> None:
+        self.name = name
+        self._make, self._stores, self._other = make, stores, other
+        self._key = ""
+        self._planner = make(other)
+        self.batch = self._planner.batch if isinstance(self._planner, BatchPlanner) else 1
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan of the toolbox's planner."""
+        return self._for(self._key_of(request)).plan(request)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """The same, without blocking the event loop."""
+        return await self._for(self._key_of(request)).aplan(request)
+
+    def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
+        """Return a plan for each request, in order; those of one toolbox are planned together."""
+        return [
+            result
+            for key, own in groupby(requests, self._key_of)
+            for result in _plan_all(self._for(key), list(own))
+        ]
+
+    def _key_of(self, request: PlanRequest) -> str:
+        key = request.toolbox.fingerprint()
+        return key if key in self._stores else ""
+
+    def _for(self, key: str) -> Planner:
+        if key != self._key:
+            self._planner = self._make(self._stores.get(key, self._other))
+            self._key = key
+        return self._planner
+
+
+def _plan_all(planner: Planner, requests: Sequence[PlanRequest]) -> Iterator[PlanResult]:
+    if isinstance(planner, BatchPlanner):
+        return iter(planner.plan_many(requests))
+    return map(planner.plan, requests)
+
+
+def maker(name: str, settings: ModelSettings) -> Maker:
+    """Return what makes the planner of a name for a store of plan cases; its model is loaded once.
+
+    Args:
+        name: As everywhere, or ``FALLBACK``.
+        settings: Of a language model. Without a number of examples, a model that was trained here
+            is shown as many plan cases as its training prompts showed.
+
+    Raises:
+        InputError: There is no such planner or model, or it calls tools or has to learn first.
+        DependencyError: A package that it needs is not installed.
+    """
+    if name == FALLBACK:
+        return lambda store: FallbackPlanner()
+    check_planner(name)
+    if name.startswith(AGENT):
+        raise InputError(
+            f"{name!r} calls the tools that it plans with, and these cannot be called. Leave it "
+            "out."
+        )
+    if not writes_locally(name):
+        only = ModelSettings(examples=settings.examples if ":" in name else None)
+        return lambda store: make_planner(name, store, settings=only)
+    model = local_model(name, settings)
+    examples = shown_examples(name) if settings.examples is None else settings.examples
+    return lambda store: ModelPlanner(
+        model,
+        fallback=CasePlanner(store),
+        plan_cases=store,
+        examples=examples,
+        seconds=SECONDS,
+        batch=TOGETHER,
+    )
+
+
+def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
+    """Return planners and what they must beat: plan cases alone, one plan for all, the base.
+
+    Raises:
+        InputError: A name is given twice.
+    """
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")
+    controls = [CASE_PLANNER, *([SMOLLM2] if base else []), FALLBACK]
+    return list(dict.fromkeys([*names, *controls]))
