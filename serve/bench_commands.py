@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.bench_backgammon_command import register as register_backgammon
-from casewright.serve.bench_conversations_command import register as register_conversations
-from casewright.serve.bench_math24_command import register as register_math24
-from casewright.serve.bench_truthfulqa_command import register as register_truthfulqa
+from casewright.serve.bench_narrowing_command import register as register_narrowing
+from casewright.serve.bench_own_tools_command import register as register_own_tools
+from casewright.serve.bench_soak_command import register as register_soak
+from casewright.serve.bench_study_commands import register as register_studies
+from casewright.serve.bench_unseen_command import register as register_unseen
 from casewright.serve.options import (
     Adapter,
     AsJson,
     Device,
     DomainName,
     DType,
-    GeneratorName,
     LocalModel,
     ModelSize,
     PlanLengths,
@@ -28,10 +27,11 @@ from casewright.serve.options import (
 )
 
 bench = typer.Typer(help="Measure, side by side in one run.")
-register_truthfulqa(bench)
-register_math24(bench)
-register_backgammon(bench)
-register_conversations(bench)
+register_unseen(bench)
+register_studies(bench)
+register_narrowing(bench)
+register_soak(bench)
+register_own_tools(bench)
 
 
 @bench.command("planner")
@@ -62,12 +62,30 @@ def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> No
     measure_frozen(domain).show(as_json=as_json, plot=None)
 
 
+@bench.command("conversations")
+def bench_conversations(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
+    """Score the planners on follow-ups: with their history, without it, with another's."""
+    from casewright.bench.conversations import measure_conversations
+
+    measure_conversations(domain).show(as_json=as_json, plot=None)
+
+
 @bench.command("decoding")
 def bench_decoding(
     domain: DomainName = "shopping",
-    model: LocalModel = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A causal language model's name or folder, an adapter's too; by default the "
+            "planner that ships.",
+            metavar="NAME",
+        ),
+    ] = None,
     adapter: Adapter = None,
-    size: ModelSize = "100m",
+    size: Annotated[
+        str | None,
+        typer.Option(help="Random weights instead, of a size: tiny, 100m or 7b.", metavar="SIZE"),
+    ] = None,
     device: Device = None,
     dtype: DType = None,
     plans: Annotated[int, typer.Option(min=1, help="Plans that each system writes.")] = 20,
@@ -92,15 +110,19 @@ def bench_decoding(
 ) -> None:
     """Write the same plans by transformers' generate, by its masked form and by the decoder.
 
-    Some twenty minutes on two cores with the default size.
+    A trained model writes its own plans too, with the case planner's as drafts and without.
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
-    from casewright.bench.decoding.models import ModelChoice
-    from casewright.bench.decoding.tasks import read_range, read_shape
+    from casewright.bench.models import ModelChoice
+    from casewright.bench.scripts import read_range, read_shape
+    from casewright.planner.shipped import SHIPPED
 
+    if model and size:
+        raise InputError("--size is of random weights. Leave it out, or --model.")
+    name = model if model or size else SHIPPED
     trial = DecodingTrial(
         domain=domain,
-        model=ModelChoice(model, adapter, size, device, dtype, seed),
+        model=ModelChoice(name, adapter, size or "100m", device, dtype, seed),
         plans=plans,
         repeats=repeats,
         examples=examples,
@@ -136,9 +158,9 @@ def bench_latency(
 
     Some twenty minutes on two cores with the default size.
     """
-    from casewright.bench.decoding.models import ModelChoice
-    from casewright.bench.decoding.tasks import read_range, read_shape
-    from casewright.bench.latency.measure import LatencyTrial, measure_latency
+    from casewright.bench.latency import LatencyTrial, measure_latency
+    from casewright.bench.models import ModelChoice
+    from casewright.bench.scripts import read_range, read_shape
 
     trial = LatencyTrial(
         domain=domain,
@@ -183,7 +205,7 @@ def bench_chat(
 
     A server that needs a key reads it from OPENAI_API_KEY.
     """
-    from casewright.bench.chat.measure import measure_chat
+    from casewright.bench.chat import measure_chat
 
     report = measure_chat(domain, queries, url=url, model=model, tokens=tokens, seconds=seconds)
     report.show(as_json=as_json, plot=plot)
@@ -223,112 +245,6 @@ def bench_evidence(domain: DomainName = "shopping", as_json: AsJson = False) -> 
     measure_evidence(domain).show(as_json=as_json, plot=None)
 
 
-@bench.command("legal")
-def bench_legal(
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="A folder with ALQA's qa.jsonl and pairs.jsonl, or with the multi-hop sets; or "
-            "the word shipped: the domain's own cases."
-        ),
-    ] = Path("shipped"),
-    only: Annotated[str | None, typer.Option("--set", help="Only the set of this name.")] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(help="A sentence-transformers model's name or folder; else the packaged one."),
-    ] = None,
-    cue: Annotated[
-        str | None, typer.Option(help="Also measure this text before queries, and none.")
-    ] = None,
-    answers: Annotated[
-        bool, typer.Option("--answers", help="Measure answers in place of retrieval.")
-    ] = False,
-    generator: GeneratorName = "extractive",
-    limit: Annotated[
-        int | None, typer.Option(min=4, help="At most so many questions of each set.")
-    ] = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score retrieval for questions with two parent cases, or with --answers the answers.
-
-    The first time, every case is encoded: some minutes for the three multi-hop sets.
-    """
-    from casewright.bench.legal.data import SHIPPED
-    from casewright.stores.encoders.sources import named_encoder
-
-    if (cue is not None) if answers else (generator != "extractive"):
-        raise InputError("--generator goes with --answers; --cue goes without.")
-    place = None if str(data) == SHIPPED else data
-    if answers:
-        from casewright.bench.legal.answers import measure_answers
-        from casewright.planner import chat_model
-        from casewright.serve.session import EXTRACTIVE, check_generator
-
-        check_generator(generator)
-        model = None if generator == EXTRACTIVE else chat_model(generator)
-        report = measure_answers(place, named_encoder(encoder), model, only=only, limit=limit)
-    else:
-        from casewright.bench.legal.protocol import measure_legal
-
-        report = measure_legal(place, named_encoder(encoder), only=only, cue=cue, limit=limit)
-    report.show(as_json=as_json, plot=plot)
-
-
-@bench.command("legal-pairs")
-def bench_legal_pairs(
-    output: Annotated[
-        Path, typer.Option("--output", help="The file to write: pairs.jsonl beside qa.jsonl.")
-    ],
-    data: Annotated[
-        str,
-        typer.Option(
-            help="ALQA's qa.jsonl, its name on Hugging Face, or the word shipped: the domain's "
-            "own cases.",
-            metavar="FILE",
-        ),
-    ] = "shipped",
-    model: Annotated[
-        str | None,
-        typer.Option(help="The chat model that writes, as provider:model.", metavar="NAME"),
-    ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="At most so many pairs of cases.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw of the pairs.")] = 0,
-    extractor: Annotated[
-        str,
-        typer.Option(
-            help="Who extracts entities: offline, or a chat model as provider:model.",
-            metavar="NAME",
-        ),
-    ] = "offline",
-    as_json: AsJson = False,
-) -> None:
-    """Have a chat model write the questions of two cases each that bench legal reads.
-
-    A reply that holds no question with its answer is skipped and counted.
-    """
-    from casewright.bench.legal.pair_writing import check_pairs_output, write_pairs
-    from casewright.domains.legal.chat_reading import OFFLINE, check_extractor
-    from casewright.planner import chat_model
-    from casewright.serve.output import print_json, print_table
-
-    if model is None:
-        raise InputError(
-            "Questions are written by a chat model. Give --model provider:model, for example "
-            "openai:gpt-4o-mini."
-        )
-    check_extractor(extractor, "--extractor")
-    check_pairs_output(output, data)
-    writer = chat_model(model)
-    reader = None if extractor == OFFLINE else chat_model(extractor)
-    made = write_pairs(data, output, writer, pairs=pairs, seed=seed, extractor=reader).to_json()
-    if as_json:
-        print_json(made)
-        return
-    skipped = [[f"skipped: {why}", count] for why, count in made.pop("skipped").items()]
-    print_table(["pairs of cases", ""], [*map(list, made.items()), *skipped])
-
-
 @bench.command("stores")
 def bench_stores(
     sizes: Annotated[
@@ -349,37 +265,6 @@ def bench_stores(
     from casewright.bench.stores.measure import measure_stores, sizes_of
 
     measure_stores(sizes_of(sizes), queries, engine).show(as_json=as_json, plot=plot)
-
-
-@bench.command("feedback")
-def bench_feedback(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder with the multi-hop sets, and scifact; without one, code alone."
-        ),
-    ] = None,
-    only: Annotated[str | None, typer.Option("--set", help="Only the set of this name.")] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(help="A sentence-transformers model's name or folder; else the packaged one."),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=4, help="At most so many questions of each set.")
-    ] = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare relevance feedback with one search that judges as many, and with the post's loop.
-
-    All sets take some twenty minutes, the first time ten more to encode their cases; --set and
-    --limit shorten it.
-    """
-    from casewright.bench.feedback.measure import measure_feedback
-    from casewright.stores.encoders.sources import named_encoder
-
-    report = measure_feedback(data, named_encoder(encoder), only=only, limit=limit)
-    report.show(as_json=as_json, plot=plot)
 
 
 @bench.command("selection")
@@ -414,87 +299,29 @@ def bench_training(
     as_json: AsJson = False,
 ) -> None:
     """Train an adapter by a recipe and by TRL's defaults: tokens a second, and memory."""
-    from casewright.bench.training.measure import TrainingTrial, measure_training
+    from casewright.bench.training import TrainingTrial, measure_training
 
     trial = TrainingTrial(size, recipe, examples, repeats, device, seed)
     measure_training(trial).show(as_json=as_json, plot=None)
 
 
-@bench.command("reaper")
-def bench_reaper(
-    table: Annotated[
-        list[str] | None,
-        typer.Option(help="1, 2, 3 or studies; several may be given, all by default."),
-    ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keeps trainings and figures, so that the same command goes on where it was "
-            "stopped; in the cache folder by default.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of each training; the recipe's by default.")
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            help="A model that trainings start from, not trained with these tools; else a new one.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    planner: Annotated[
-        Path | None,
-        typer.Option(help="Table 1's planner; by default the one that ships.", metavar="FOLDER"),
-    ] = None,
-    base: Annotated[
-        Path | None,
-        typer.Option(help="The model that it was before the LoRA stage.", metavar="FOLDER"),
-    ] = None,
-    instructions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Generic instructions; without them, rows with a share of them say so.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    tool: Annotated[
-        str, typer.Option(help="The tool, and the class, that studies leave out.", metavar="NAME")
-    ] = "customer_support",
-    recipe: Annotated[
-        str, typer.Option(help="Of the rows' trainings: a TOML file, or one that ships.")
-    ] = "reaper",
-    limit: Annotated[int, typer.Option(min=1, help="Most questions of each test set.")] = 100,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at once, each a process.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of random weights and test sets.")] = 0,
+@bench.command("serve")
+def bench_serve(
+    domain: DomainName = "shopping",
+    questions: Annotated[
+        int, typer.Option(min=32, help="Questions for each number of clients: 1, 8 and 32.")
+    ] = 400,
+    requests: Annotated[
+        int, typer.Option(min=0, help="Requests that memory is watched over; 0 leaves that out.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option(help="Of the choice of questions.")] = 0,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print REAPER's tables at a small model's size: every row is a training, asked in four ways.
+    """Time the service over HTTP beside the bare graph, and watch its memory.
 
-    Hours the first time; --table and --steps shorten it. Interrupted, the same command goes on.
+    Some five minutes on two cores.
     """
-    from casewright.bench.reaper.measure import measure_reaper
-    from casewright.bench.reaper.trial import TABLES, ReaperTrial, default_folder
+    from casewright.bench.service import measure_service
 
-    trial = ReaperTrial(
-        tables=tuple(dict.fromkeys(table or TABLES)),
-        folder=work or default_folder(),
-        recipe=recipe,
-        steps=steps,
-        start=start,
-        planner=planner,
-        base=base,
-        instructions=instructions,
-        tool=tool,
-        limit=limit,
-        jobs=jobs,
-        seed=seed,
-    )
-    try:
-        report = measure_reaper(trial)
-    except KeyboardInterrupt:
-        typer.echo("Stopped. The same command goes on.", err=True)
-        raise
-    report.show(as_json=as_json, plot=plot)
+    measure_service(domain, questions, requests, seed).show(as_json=as_json, plot=plot)

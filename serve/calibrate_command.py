@@ -224,8 +224,8 @@ def _duration(seconds: float) -> str:
 
 
 def _show(found: Calibration, plot: Path | None, *, as_json: bool) -> None:
-    from casewright.bench.report import save_plot
-    from casewright.finetune.demonstrations.calibration_plot import draw_calibration
+    from casewright.finetune.demonstrations.calibrate import draw_calibration
+    from casewright.serve.measured import save_plot
     from casewright.serve.output import print_json, print_table
 
     if plot is not None:

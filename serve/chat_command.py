@@ -19,6 +19,7 @@ from casewright.serve.options import (
     EncoderName,
     HistoryFile,
     Scope,
+    Tenant,
 )
 
 #: Before a line that says what is open now, as JSON.
@@ -29,6 +30,7 @@ def chat(
     domain: DefaultedDomainName = None,
     customer: Customer = None,
     scope: Scope = None,
+    tenant: Tenant = None,
     context: ContextText = None,
     history: HistoryFile = None,
     planner: DefaultedPlannerName = None,
@@ -49,7 +51,7 @@ def chat(
     from casewright.serve.chosen import chosen
     from casewright.serve.dialogue import Dialogue, read_history
     from casewright.serve.output import visible
-    from casewright.serve.scopes import read_scope, scope_of
+    from casewright.serve.scopes import asker_of
     from casewright.serve.session import (
         make_generator,
         open_chosen,
@@ -58,7 +60,7 @@ def chat(
 
     known, said = read_context(context), read_history(history)
     using = chosen(config, domain=domain, planner=planner, generator=generator, encoder=encoder)
-    asker = scope_of(find_domain(using.domain).scopes, read_scope(scope, customer), listed=True)
+    asker = asker_of(find_domain(using.domain).scopes, scope, customer, tenant)
     session = open_chosen(using, asker)
     try:
         graph = session.graph(make_generator(using.generator, session.encoder, session.domain))

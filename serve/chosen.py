@@ -62,7 +62,7 @@ def chosen_of(loaded: Loaded) -> Chosen:
     from casewright.domains.python_file import is_place
     from casewright.planner.shipped import SHIPPED
     from casewright.serve.default_planner import default_planner
-    from casewright.serve.planners import is_local
+    from casewright.serve.planners import is_local, of_adapter
     from casewright.serve.settings import choose_folders
 
     choose_folders(loaded)
@@ -74,7 +74,13 @@ def chosen_of(loaded: Loaded) -> Chosen:
             "settings file may not name. Give it as --domain, or in CASEWRIGHT_DOMAIN."
         )
     domain = find_domain(settings.domain)
-    planner = settings.planner or default_planner(domain.name)
+    planner, adapter = settings.planner, settings.adapter
+    if loaded.origins["adapter"].kind == "flag" and loaded.origins["planner"].kind != "flag":
+        # The flag beats a planner of the settings that could not take it.
+        takes = planner is not None and planner != SHIPPED and is_local(planner)
+        planner, adapter = of_adapter(planner if takes else None, adapter)
+    answering = {"planner": planner, "adapter": adapter}
+    planner = planner or default_planner(domain)
     useless = set() if is_local(planner) else {"adapter", "device", "dtype"}
     if planner == SHIPPED:
         useless.add("adapter")
@@ -83,6 +89,6 @@ def chosen_of(loaded: Loaded) -> Chosen:
     found: dict[str, Any] = {
         name: None if name in useless and loaded.origins[name].kind != "flag" else value
         for name in Chosen.__slots__
-        for value in [getattr(settings, name)]
+        for value in [answering[name] if name in answering else getattr(settings, name)]
     }
     return Chosen(**found)

@@ -13,15 +13,17 @@ from typer.exceptions import TyperException
 from casewright import __version__
 from casewright.errors import CasewrightError, InputError
 from casewright.serve.bench_commands import bench
-from casewright.serve.bench_serve_command import register as register_bench_serve
 from casewright.serve.calibrate_command import calibrate
 from casewright.serve.chat_command import chat
 from casewright.serve.config_command import config
+from casewright.serve.correct_command import register as register_correct
+from casewright.serve.draft_command import register as register_draft
+from casewright.serve.eval_command import register as register_eval
 from casewright.serve.finetune_commands import finetune
 from casewright.serve.ingest_commands import ingest
+from casewright.serve.new_command import register as register_new
 from casewright.serve.options import (
     Adapter,
-    Aids,
     AsJson,
     Checkers,
     ConfigFile,
@@ -43,10 +45,12 @@ from casewright.serve.options import (
     Roll,
     Scope,
     SourceTree,
+    Tenant,
 )
 from casewright.serve.serve_command import register as register_serve
 from casewright.serve.settings_file import find_settings_file
 from casewright.serve.show_command import check_run_file, show
+from casewright.serve.upkeep_commands import register as register_upkeep
 
 if TYPE_CHECKING:
     from casewright.serve.session import Session
@@ -59,7 +63,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-register_bench_serve(bench)
 app.add_typer(bench, name="bench")
 app.add_typer(finetune, name="finetune")
 
@@ -97,6 +100,7 @@ def ask(
     domain: DefaultedDomainName = None,
     customer: Customer = None,
     scope: Scope = None,
+    tenant: Tenant = None,
     context: ContextText = None,
     history: HistoryFile = None,
     image: Annotated[
@@ -128,7 +132,6 @@ def ask(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
-    aids: Aids = None,
     generator: DefaultedGeneratorName = None,
     encoder: EncoderName = None,
     save: Annotated[
@@ -145,7 +148,7 @@ def ask(
     from casewright.serve.dialogue import Dialogue, read_history
     from casewright.serve.output import print_answer, print_json
     from casewright.serve.planners import ModelSettings
-    from casewright.serve.scopes import read_scope, scope_of
+    from casewright.serve.scopes import asker_of
     from casewright.serve.session import (
         make_generator,
         open_session,
@@ -187,8 +190,8 @@ def ask(
         )
     check_question(question)
     known, said = read_context(context), read_history(history)
-    asker = scope_of(find_domain(using.domain).scopes, read_scope(scope, customer), listed=True)
-    model = ModelSettings(using.adapter, using.device, using.dtype, examples, aids=aids)
+    asker = asker_of(find_domain(using.domain).scopes, scope, customer, tenant)
+    model = ModelSettings(using.adapter, using.device, using.dtype, examples)
     session = open_session(
         using.domain,
         using.planner,
@@ -228,7 +231,6 @@ def plan(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
-    aids: Aids = None,
     grammar: Grammar = True,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -256,7 +258,7 @@ def plan(
     using = chosen(
         config, domain=domain, planner=planner, adapter=adapter, device=device, dtype=dtype
     )
-    model = ModelSettings(using.adapter, using.device, using.dtype, examples, grammar, aids)
+    model = ModelSettings(using.adapter, using.device, using.dtype, examples, grammar)
     session = open_session(using.domain, using.planner, model=model)
     try:
         if source is not None:
@@ -277,12 +279,16 @@ def plan(
                 "fallback": result.fallback or None,
                 "written": result.written or None,
                 "error": None,
+                **result.doubt(),
             }
         )
         return
     typer.echo(str(result.plan))
     if result.fallback:
         typer.echo(f"A fallback plan: {result.fallback}", err=True)
+    if result.asks_back:
+        readings = "".join(f"\nOr:\n{plan}" for plan in result.alternatives[:1])
+        typer.echo(f"Not sure that this is meant.{readings}", err=True)
     if result.written:
         # A model may write what would move a terminal's cursor.
         shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in result.written)
@@ -369,6 +375,11 @@ app.command()(calibrate)
 app.command()(chat)
 app.command()(config)
 app.command()(show)
+register_new(app)
+register_draft(app)
+register_correct(app)
+register_eval(app)
+register_upkeep(app)
 register_serve(app)
 
 
@@ -398,7 +409,10 @@ def main() -> None:
         if os.environ.get("CASEWRIGHT_DEBUG"):
             raise
         from casewright.errors import told
+        from casewright.stores.room import as_disk_error
 
+        if full := as_disk_error(error):
+            _fail(full, 2)
         _fail(f"{told(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)
 
 

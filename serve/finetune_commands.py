@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
+from casewright.serve.finetune_adapt_command import register as register_adapt
 from casewright.serve.finetune_backgammon_cases_command import (
     register as register_backgammon_cases,
 )
 from casewright.serve.finetune_backgammon_command import register as register_backgammon
+from casewright.serve.finetune_corpus_command import register as register_corpus
 from casewright.serve.finetune_data_command import register as register_data
 from casewright.serve.finetune_eval_command import register as register_eval
 from casewright.serve.finetune_math24_command import register as register_math24
+from casewright.serve.finetune_parser_command import register as register_parser
 from casewright.serve.finetune_pools_command import register as register_pools
 from casewright.serve.finetune_query_commands import register as register_queries
-from casewright.serve.finetune_ship_command import register as register_ship
 from casewright.serve.finetune_train_command import register as register_train
 from casewright.serve.options import AsJson, DomainName
 
@@ -32,12 +34,14 @@ finetune = typer.Typer(
     "or the judge of relevance feedback."
 )
 for register in (
+    register_corpus,
     register_data,
     register_train,
+    register_adapt,
+    register_parser,
     register_eval,
     register_queries,
     register_pools,
-    register_ship,
     register_math24,
     register_backgammon,
     register_backgammon_cases,
@@ -158,16 +162,15 @@ def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
     """Open the sets of a folder; their stores live as long as this is open."""
-    from casewright.bench.feedback.sets import find_sets
-    from casewright.bench.feedback.split import is_training
     from casewright.finetune.judge_data import (
-        LabelledQuestion,
         LabelledSet,
         halves,
         is_labelled_folder,
         labelled_store,
         read_labelled,
     )
+    from casewright.finetune.judge_sets.find import find_sets
+    from casewright.finetune.judge_sets.sets import is_training
     from casewright.stores import default_encoder
     from casewright.stores.feedback import NeighbourStrategy, SentenceStrategy, Strategy
 
@@ -187,10 +190,7 @@ def _labelled_sets(
             sets.append(LabelledSet(data.name, store, *parts))
         else:
             for found in find_sets(data, only, limit):
-                training, test = (
-                    [LabelledQuestion(q.id, q.text, q.relevant) for q in found.half(training=half)]
-                    for half in (True, False)
-                )
+                training, test = (found.half(training=half) for half in (True, False))
                 store = stack.enter_context(found.store(encoder, place / found.name))
                 by: Strategy = NeighbourStrategy() if found.kind == "code" else SentenceStrategy()
                 told = {"licence": _LICENCES.get(found.name, ""), **found.settings}

@@ -100,12 +100,14 @@ def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
     rows = [[task, *(told["tasks"].get(task, 0) for told in sides.values())] for task in tasks]
     rows.append(["all", *(told["all"] for told in sides.values())])
     print_table(["task", *sides], rows, title)
-    queries = manifest["queries"]
+    queries, generic = manifest["queries"], manifest["instructions"]
+    ratio = generic["per_planning_task"]
+    beside = f", {ratio:.2f} for each planning task" if ratio else ""
     typer.echo(
         f"Of {queries['given']:,} queries {queries['taken']:,} were taken, "
         f"{queries['for_validation']:,} of them for validation; "
         f"{queries['left_out_for_measuring']:,} are for measuring and were left out. "
-        f"Share of instructions: {manifest['instructions']['share']:.3f}."
+        f"{generic['taken']:,} of {generic['pool']:,} instructions were taken{beside}."
     )
     for told in manifest.get("toolsets", ()):
         spoiled = ", ".join(told["contaminates"]) or "nothing"

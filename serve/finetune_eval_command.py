@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import Adapter, Aids, AsJson, Device, DType, Examples, Grammar
+from casewright.serve.options import Adapter, AsJson, Device, DType, Examples, Grammar
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
@@ -25,7 +25,7 @@ def finetune_eval(
     planner: Annotated[
         list[str] | None,
         typer.Option(
-            help="As for ask: case, shape, classifiers, mistral, local:FOLDER, "
+            help="As for ask: case, shape, classifiers, mistral, smollm2, local:FOLDER, "
             "agent:local:FOLDER, provider:model; several are compared with the first. case by "
             "default.",
             metavar="NAME",
@@ -82,7 +82,6 @@ def finetune_eval(
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
-    aids: Aids = None,
     controls: Annotated[
         bool,
         typer.Option("--controls", help="Beside them, one plan for all and gold plans shuffled."),
@@ -102,7 +101,7 @@ def finetune_eval(
     from casewright.serve.planners import ModelSettings
 
     names = planner or ["case"]
-    model = ModelSettings(adapter, device, dtype, examples, grammar, aids)
+    model = ModelSettings(adapter, device, dtype, examples, grammar)
     check_planners(names, model)
     _check_options(public, data, source, toolbox, cases, queries, domain)
     _check_markdown(markdown)
@@ -112,7 +111,7 @@ def finetune_eval(
         questions = questions.limited(limit, seed)
         if new_class is not None:
             questions = questions.without_class(new_class, names)
-        evaluation = _evaluate(
+        evaluation = evaluated(
             *(questions, names, model, new_class or "", seed), removal=removal, controls=controls
         )
     finally:
@@ -121,7 +120,6 @@ def finetune_eval(
         "grammar": grammar,
         "adapter": adapter,
         "examples": examples,
-        "aids": aids,
         "limit": limit,
     }
     settings = {**questions.settings, **evaluation.settings, **told}
@@ -172,23 +170,38 @@ def _questions(
     return domain_questions(domain or "shopping", queries or MEASURING)
 
 
-def _evaluate(
+def evaluated(
     questions: Questions,
     names: list[str],
     model: ModelSettings,
-    new_class: str,
-    seed: int,
+    new_class: str = "",
+    seed: int = 0,
     *,
-    removal: bool,
-    controls: bool,
+    removal: bool = False,
+    controls: bool = False,
 ) -> Evaluation:
-    from casewright.bench.planner import UncachedQuestions
+    """Return what was found of planners by their names.
+
+    Args:
+        questions: What they are asked, and what they may know.
+        names: Of the planners.
+        model: Settings of those with a language model.
+        new_class: As ``evaluate`` has it.
+        seed: Of every draw.
+        removal: Ask again with a needed tool removed.
+        controls: Beside them, one plan for all and gold plans shuffled.
+
+    Raises:
+        InputError: A model cannot be loaded.
+        DependencyError: A package that a planner needs is not installed.
+    """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups
     from casewright.planner import plan_store
     from casewright.planner.fallback import FallbackPlanner
     from casewright.serve.finetune_eval_planners import make_planners
     from casewright.stores import default_encoder
+    from casewright.stores.encoders.cache import UncachedQuestions
     from casewright.stores.progress import note
 
     encoder = UncachedQuestions(default_encoder())
@@ -229,9 +242,9 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    from casewright.bench.report import machine
     from casewright.finetune.evaluation import tables, to_markdown
     from casewright.finetune.evaluation.markdown import NOTES
+    from casewright.serve.measured import machine
     from casewright.serve.output import print_json, print_table
 
     if markdown is not None:

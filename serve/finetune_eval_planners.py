@@ -12,7 +12,6 @@ from casewright.serve.planners import (
     AGENT,
     CASE_PLANNER,
     CLASSIFIERS,
-    LOCAL,
     SHAPE_PLANNER,
     ModelSettings,
     check_planner,
@@ -66,18 +65,16 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
         check_planner(names[0], replace(taken[0], constrained=False))
     if all(own.examples is None for own in taken):
         check_planner(names[0], replace(taken[0], examples=model.examples))
-    if all(own.aids is None for own in taken):
-        check_planner(names[0], replace(taken[0], aids=model.aids))
 
 
 def _settings_for(name: str, model: ModelSettings) -> ModelSettings:
     """Return those of the settings that go with a planner."""
     if name == SHIPPED:
         return replace(model, adapter=None)
-    if name.startswith(LOCAL):
+    if writes_locally(name):
         return model
     if is_local(name):
-        return replace(model, constrained=True, aids=None)
+        return replace(model, constrained=True)
     return ModelSettings(examples=model.examples) if ":" in name else ModelSettings()
 
 

@@ -37,6 +37,7 @@ class MethodName(StrEnum):
 
     DQS = "dqs"
     DQS_LARGE = "dqs-large"
+    DQS_EXTREMES = "dqs-extremes"
     FACILITY_LOCATION = "facility-location"
     RANDOM = "random"
 
@@ -73,7 +74,8 @@ def sample(
     method: Annotated[
         MethodName,
         typer.Option(
-            help="dqs samples the refined pool; dqs-large the large one, as the paper prints it.",
+            help="dqs samples the pool without the extremes; dqs-large the whole one, as the "
+            "paper prints it; dqs-extremes the extremes.",
         ),
     ] = MethodName.DQS,
     size: Annotated[
@@ -81,8 +83,11 @@ def sample(
         typer.Option(min=1, help="How many to sample; as many as the initial pool has by default."),
     ] = None,
     extremes: Annotated[
-        int, typer.Option(min=1, help="Most and least similar queries that each initial one names.")
-    ] = 10,
+        float,
+        typer.Option(
+            min=0.0, max=0.5, help="The share of the pool that DQS takes for extreme at either end."
+        ),
+    ] = 0.05,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample.")] = 0,
     compare: Annotated[
         bool, typer.Option("--compare", help="Show the figures of every method.")

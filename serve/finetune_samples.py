@@ -44,7 +44,7 @@ def print_samples(samples: Samples) -> None:
     for task, examples in samples.items():
         typer.echo(f"\n══ {task}: {len(examples)} examples")
         for number, example in enumerate(examples, 1):
-            prompt = str(example.prompt).replace(CONSTRAINTS, "Constraints: …")
+            prompt = str(example.prompt).replace(CONSTRAINTS, "Rules: …")
             typer.echo(f"\n── {task} {number}: {example.id} (from {example.source})")
             typer.echo(prompt)
             typer.echo("▶ " + example.completion.replace("\n", "\n  "))

@@ -36,22 +36,35 @@ def finetune_train(
             metavar="NAME",
         ),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Start from the weights of an adapter that was trained before, of the same base, "
+            "rank and layers.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the last whole checkpoint, if any.")
     ] = False,
     merge: Annotated[
         bool, typer.Option("--merge", help="Also write the adapter merged into its base.")
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0, help="End after so long with what was learned; --from goes on."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a language model to plan: an adapter (LoRA), or all its weights, as a recipe says.
+    """Train a language model to plan: an adapter (LoRA), as a recipe says.
 
     Writes what is served by --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
     accelerate launch -m casewright finetune train …
     """
     from casewright.finetune.recipe.recipe import Recipe
     from casewright.finetune.recipe.shipped import find_recipe
-    from casewright.finetune.training.ranks import rank
+    from casewright.finetune.training.placement import rank
     from casewright.finetune.training.train import train
     from casewright.serve.output import print_json, print_table
 
@@ -63,8 +76,10 @@ def finetune_train(
             told.training,
             data,
             target,
+            start=start,
             resume=resume,
             merge=merge,
+            minutes=minutes,
         )
     except KeyboardInterrupt:
         if not rank():

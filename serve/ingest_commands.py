@@ -53,6 +53,14 @@ def ingest(
             help="Remove everything that is stored of the folder, which may be gone itself.",
         ),
     ] = False,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            help="Of computing that reading a file may take, and 10 more for each megabyte of it; "
+            "one that takes longer is left out, and named.",
+        ),
+    ] = 60.0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and compare, and write nothing.")
     ] = False,
@@ -88,7 +96,14 @@ def ingest(
             _remove(store, path, location, as_json)
             return
         try:
-            report = run(store, path, include=include or (), exclude=exclude or (), dry_run=dry_run)
+            report = run(
+                store,
+                path,
+                include=include or (),
+                exclude=exclude or (),
+                seconds=seconds,
+                dry_run=dry_run,
+            )
         except KeyboardInterrupt:
             typer.echo("Stopped. What was stored stays; another run goes on from there.", err=True)
             raise

@@ -26,6 +26,12 @@ Scope = Annotated[
         metavar="FIELD=VALUE",
     ),
 ]
+Tenant = Annotated[
+    str | None,
+    typer.Option(
+        help="Whose cases the tools look up, as a service takes it from a token.", metavar="NAME"
+    ),
+]
 Customer = Annotated[
     str | None,
     typer.Option(help="Short for --scope customer=ID: the shop's.", metavar="ID"),
@@ -39,10 +45,10 @@ ConfigFile = Annotated[
     ),
 ]
 _PLANNERS = (
-    "case, shape (case without its reader), classifiers, mistral for the language model that "
-    "ships, local:FOLDER for another one in this process (a model's folder, or an adapter's, which "
-    "names its model), agent:local:FOLDER for one that is asked for a step at a time, or a chat "
-    "model as provider:model."
+    "case, shape (case without its reader), classifiers, mistral for the tuned language model that "
+    "ships, smollm2 for its base, local:FOLDER for another one in this process (a model's folder, "
+    "or an adapter's, which names its model), agent:local:FOLDER for one that is asked for a step "
+    "at a time, or a chat model as provider:model."
 )
 PlannerName = Annotated[str, typer.Option(help=_PLANNERS, metavar="NAME")]
 DefaultedPlannerName = Annotated[
@@ -51,7 +57,11 @@ DefaultedPlannerName = Annotated[
 ]
 Adapter = Annotated[
     str | None,
-    typer.Option(help="A PEFT adapter for the local language model.", metavar="FOLDER"),
+    typer.Option(
+        help="A PEFT adapter for the local language model; without --planner it is the planner "
+        "itself, as casewright finetune adapt writes one.",
+        metavar="FOLDER",
+    ),
 ]
 Device = Annotated[
     str | None,
@@ -63,8 +73,9 @@ Device = Annotated[
 DType = Annotated[
     str | None,
     typer.Option(
-        help="Of the local language model: float32, bfloat16 or float16; bfloat16 on a GPU, "
-        "float32 elsewhere.",
+        help="Of the local language model: float32, bfloat16, float16, or int8 (weights alone, on "
+        "a CPU). By default bfloat16 on a GPU, elsewhere int8 where the adapter was trained here, "
+        "else float32.",
         metavar="TYPE",
     ),
 ]
@@ -72,17 +83,8 @@ Examples = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="With a language model as planner, plan cases in its prompt; 4, or as mistral's "
-        "card says.",
-    ),
-]
-Aids = Annotated[
-    bool | None,
-    typer.Option(
-        "--aids/--no-aids",
-        help="Whether a local language model is helped as the small one that ships is: plan cases "
-        "have a say in which tools it calls, and its texts are words of the question. On for "
-        "mistral, off for others.",
+        help="With a language model as planner, plan cases in its prompt; 4, or as many as mistral "
+        "was trained with.",
     ),
 ]
 Grammar = Annotated[

@@ -17,8 +17,9 @@ from casewright.tools import Toolbox
 def plan_file(source: Path, target: IO[str], toolbox: Toolbox, planner: Planner) -> tuple[int, int]:
     """Plan for every record of a JSON Lines file; return the counts of records and of bad ones.
 
-    Each record is answered by ``{"id", "plan", "milliseconds", "planner", "attempts", "error"}``;
-    one that is itself bad by an empty plan and an ``error`` that says why.
+    Each record is answered by ``{"id", "plan", "milliseconds", "planner", "attempts", "error",
+    "confidence", "asks_back", "alternatives"}``; one that is itself bad by an empty plan and an
+    ``error`` that says why.
 
     Raises:
         InputError: The file cannot be read.
@@ -53,6 +54,7 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
                 answer["milliseconds"] = round(result.milliseconds, 3)
                 answer["planner"] = result.planner + (" (fallback)" if result.fallback else "")
                 answer["attempts"] = result.attempts
+                answer |= result.doubt()
             yield answer
 
 
@@ -67,6 +69,9 @@ def _read(
         "planner": planner.name,
         "attempts": 0,
         "error": None,
+        "confidence": None,
+        "asks_back": False,
+        "alternatives": [],
     }
     try:
         decoded = json.loads(line)

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
+from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
 from casewright.planner.shipped import (
-    PRIOR,
     SHIPPED,
-    SPANS,
+    is_shipped,
     load_shipped,
     shipped_examples,
     shipped_planner,
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from casewright.planner import AnnotatedQuery, Planner, Reader
     from casewright.planner.language_model import LanguageModel
-    from casewright.planner.numpy_model import NumpyModel
     from casewright.stores import CaseStore, Encoder
 
 #: With the domain's reader where it has one; without it in any case.
 CASE_PLANNER, SHAPE_PLANNER = "case", "shape"
 #: The ensemble of classifiers with a separate argument step.
 CLASSIFIERS = "classifiers"
+#: The trained plan parser, for which the toolbox is an input.
+PARSER = "parser"
 #: Before the folder or the name of a causal language model that runs in this process.
 LOCAL = "local:"
 #: Before the name of a local model that is asked for one step at a time.
@@ -45,8 +45,6 @@ class ModelSettings:
         dtype: In which numbers; bfloat16 on a GPU, float32 elsewhere.
         examples: Plan cases in the prompt; the planner's own number by default.
         constrained: Whether a local model writes under the request's grammar.
-        aids: Whether a local model leans on a prior over tools and writes spans of the question;
-            by default the one that ships does.
     """
 
     adapter: str | None = None
@@ -54,7 +52,6 @@ class ModelSettings:
     dtype: str | None = None
     examples: int | None = None
     constrained: bool = True
-    aids: bool | None = None
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
@@ -62,7 +59,7 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
     check_name(
         "planner",
         name,
-        *(CASE_PLANNER, SHAPE_PLANNER, CLASSIFIERS, SHIPPED),
+        *(CASE_PLANNER, SHAPE_PLANNER, PARSER, CLASSIFIERS, SHIPPED, SMOLLM2),
         f"{LOCAL}FOLDER for a local model",
         f"{AGENT}{LOCAL}FOLDER for one that is asked step by step",
     )
@@ -82,20 +79,15 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         )
     if name == SHIPPED and given.adapter:
         raise InputError(
-            f"The planner {name!r} has its own adapter in its weights. Leave --adapter out; it "
-            f"goes with --planner {LOCAL}FOLDER."
+            f"The planner {name!r} is an adapter itself. Leave --adapter out, or give it without "
+            f"--planner; it goes with --planner {SMOLLM2} or {LOCAL}FOLDER."
         )
     if not writes_locally(name) and not given.constrained:
         raise InputError(
             f"The planner {name!r} has no grammar that can be left off. Leave --no-grammar out; it "
             f"goes with --planner {LOCAL}FOLDER."
         )
-    if not writes_locally(name) and given.aids is not None:
-        raise InputError(
-            f"The planner {name!r} is no local model that could be helped. Leave --aids and "
-            f"--no-aids out; they go with --planner {LOCAL}FOLDER."
-        )
-    if ":" not in name and name != SHIPPED and given.examples is not None:
+    if ":" not in name and not is_local(name) and given.examples is not None:
         raise InputError(
             f"The planner {name!r} has no prompt. Leave --examples out; it goes with a language "
             "model."
@@ -130,23 +122,21 @@ def is_local(name: str) -> bool:
 
 def writes_locally(name: str) -> bool:
     """Say whether such a model writes the whole plan in one call."""
-    return name == SHIPPED or name.startswith(LOCAL)
+    return name in (SHIPPED, SMOLLM2) or name.startswith(LOCAL)
 
 
-def local_model(name: str, settings: ModelSettings) -> LanguageModel | NumpyModel:
+def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     """Load the language model of a planner's name; the last one is kept.
 
     Raises:
         InputError: There is no such model, or it cannot be used.
-        DependencyError: A package that it needs is not installed.
+        DependencyError: A package that it needs is not installed, or the packaged base is not.
     """
     if name == SHIPPED:
-        return _shipped(shipped_planner(), settings.device, settings.dtype)
-    return _local(name, settings)
-
-
-def _local(name: str, settings: ModelSettings) -> LanguageModel:
+        return _trained(shipped_planner(), settings.device, settings.dtype, SHIPPED)
     folder = name.removeprefix(AGENT).removeprefix(LOCAL)
+    if settings.adapter is None and is_shipped(Path(folder)):
+        return _trained(Path(folder), settings.device, settings.dtype, folder)
     return _loaded(folder, settings.adapter, settings.device, settings.dtype)
 
 
@@ -159,8 +149,29 @@ def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | Non
 
 
 @lru_cache(maxsize=1)
-def _shipped(folder: Path, device: str | None, dtype: str | None) -> LanguageModel | NumpyModel:
-    return load_shipped(folder, device=device, dtype=dtype)
+def _trained(folder: Path, device: str | None, dtype: str | None, title: str) -> LanguageModel:
+    return load_shipped(folder, device=device, dtype=dtype, title=title)
+
+
+def shown_examples(name: str) -> int:
+    """Return how many plan cases a model is shown: where it was trained here, as many as then.
+
+    Args:
+        name: A planner's, of a local model or of a chat model.
+    """
+    from casewright.planner.plan_cases import EXAMPLES
+
+    if name == SHIPPED:
+        return shipped_examples()
+    folder = Path(name.removeprefix(LOCAL))
+    return shipped_examples(folder) if name.startswith(LOCAL) and is_shipped(folder) else EXAMPLES
+
+
+def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
+    """Return planner and adapter; an adapter without a planner is one, since it names its base."""
+    if adapter is not None and name is None:
+        return LOCAL + adapter, None
+    return name, adapter
 
 
 def make_planner(
@@ -192,6 +203,11 @@ def make_planner(
     check_planner(name, given)
     if name == CLASSIFIERS:
         return _classifiers(queries, encoder)
+    if name == PARSER:
+        from casewright.planner import CasePlanner
+        from casewright.planner.parser_planner import ParserPlanner
+
+        return ParserPlanner(plan_cases, follow_ups=CasePlanner(plan_cases))
     from casewright.planner import CasePlanner
 
     case_planner = CasePlanner(plan_cases, None if name == SHAPE_PLANNER else reader)
@@ -205,22 +221,16 @@ def make_planner(
 def _writer(name: str, given: ModelSettings, fallback: Planner, plan_cases: CaseStore) -> Planner:
     """Return a planner whose plans a local model or a chat model writes in one call."""
     from casewright.planner import ChatPlanner, ModelPlanner, chat_model
-    from casewright.planner.plan_cases import EXAMPLES
 
-    if given.examples is not None:
-        shown = given.examples
-    else:
-        shown = shipped_examples() if name == SHIPPED else EXAMPLES
+    shown = shown_examples(name) if given.examples is None else given.examples
     if writes_locally(name):
-        helped = name == SHIPPED if given.aids is None else given.aids
         return ModelPlanner(
             local_model(name, given),
             fallback=fallback,
+            draft=fallback,
             plan_cases=plan_cases,
             examples=shown,
             constrained=given.constrained,
-            prior=PRIOR if helped else 0.0,
-            spans=SPANS and helped,
         )
     return ChatPlanner(chat_model(name), fallback=fallback, plan_cases=plan_cases, examples=shown)
 
@@ -232,10 +242,10 @@ def _agent(
     fallback: Planner,
     plan_cases: CaseStore,
 ) -> Planner:
-    from casewright.bench.latency.agent_planner import AgentPlanner
+    from casewright.graph.step_agent import AgentPlanner
 
     return AgentPlanner(
-        _local(name, given),
+        local_model(name, given),
         scope=scope,
         fallback=fallback,
         plan_cases=plan_cases,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from casewright.errors import InputError
 
 Scopes = Mapping[str, Sequence[str]]
+#: Words by which tenants are called.
+_TENANTS = {
+    *("account", "client", "company", "enterprise", "firm", "org", "organisation"),
+    *("organization", "tenant", "workspace", "accountid", "companyid", "orgid", "tenantid"),
+}
 
 
 def read_scope(given: Sequence[str] | None, customer: str | None = None) -> dict[str, str]:
@@ -53,6 +59,40 @@ def scope_of(known: Scopes, given: Mapping[str, str], *, listed: bool = False) -
     scope = {**demo_scope(known), **given}
     check_whole(known, scope)
     return scope
+
+
+def asker_of(
+    known: Scopes, given: Sequence[str] | None, customer: str | None, tenant: str | None
+) -> dict[str, str]:
+    """Return who asks on the command line: the scope, with the tenant that tools find in it.
+
+    Raises:
+        InputError: See ``read_scope`` and ``scope_of``; or the tenant is empty.
+    """
+    scope = scope_of(known, read_scope(given, customer), listed=True)
+    if tenant is None:
+        return scope
+    if not tenant.strip():
+        raise InputError("--tenant is empty. Name whose cases the tools are to look up.")
+    return {**scope, "tenant": tenant}
+
+
+def like_a_tenant(known: Scopes, tenants: Collection[str]) -> list[str]:
+    """Return the scope fields that look as if they said whose request it is, sorted.
+
+    A request says its scope itself, and its tenant never: see ``casewright.tools.Tenant``.
+
+    Args:
+        known: Scope field to its values.
+        tenants: Those that have tokens; without any nobody is kept apart.
+    """
+    if not tenants:
+        return []
+    return sorted(
+        field
+        for field, values in known.items()
+        if set(re.split(r"[\W_]+", field.casefold())) & _TENANTS or set(values) & set(tenants)
+    )
 
 
 def check_whole(known: Scopes, given: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from casewright.errors import DependencyError
 from casewright.serve.options import (
+    Adapter,
     ConfigFile,
     DefaultedDomainName,
     DefaultedGeneratorName,
@@ -47,18 +48,36 @@ def serve(
     ] = None,
     domain: DefaultedDomainName = None,
     planner: DefaultedPlannerName = None,
+    adapter: Adapter = None,
     generator: DefaultedGeneratorName = None,
     encoder: EncoderName = None,
     feedback: FeedbackJudge = None,
     threads: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--threads", help="A SQLite file for threads; in memory by default.", metavar="FILE"
+            "--threads",
+            help="A SQLite file for threads, or a database: postgresql://USER@HOST/NAME; in memory "
+            "by default.",
+            metavar="PLACE",
+        ),
+    ] = None,
+    share_port: Annotated[
+        bool | None,
+        typer.Option(
+            "--share-port/--own-port", help="Let several services of this user have one port."
         ),
     ] = None,
     retain: Annotated[
         str | None,
         typer.Option(help="Which answers become cases: off, verified, approved.", metavar="WHICH"),
+    ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(
+            "--corrections",
+            help="Let users put plans right: annotated messages are added to this file.",
+            metavar="FILE",
+        ),
     ] = None,
     langserve: Annotated[
         bool | None, typer.Option("--langserve/--no-langserve", help="LangServe's routes too.")
@@ -84,11 +103,19 @@ def serve(
             without_tokens=without_tokens,
             domain=domain,
             planner=planner,
+            adapter=adapter,
             generator=generator,
             encoder=encoder,
-            threads_file=threads,
+            threads_file=None if threads is None or _is_url(threads) else Path(threads),
+            threads_url=threads if threads is not None and _is_url(threads) else None,
+            share_port=share_port,
             retain=retain,
+            corrections_file=corrections,
             langserve=langserve,
             feedback=feedback,
         )
     )
+
+
+def _is_url(threads: str) -> bool:
+    return threads.startswith(("postgresql://", "postgres://"))

@@ -54,7 +54,7 @@ class Session:
 
 
 def open_session(
-    domain_name: str,
+    domain_name: str | Domain,
     planner: str | None = None,
     store: str | None = None,
     encoder_name: str | None = None,
@@ -66,7 +66,7 @@ def open_session(
     """Open a domain, with a planner.
 
     Args:
-        domain_name: The domain.
+        domain_name: The domain, or how it is found.
         planner: The planner; by default the domain's, see ``default_planner``.
         store: Where the domain's cases are, where a user has them; in the data folder by default.
         encoder_name: A sentence-transformers model; the packaged encoder by default.
@@ -79,22 +79,23 @@ def open_session(
         InputError: Domain or planner are unknown, or the domain's cases are its own; or the source
             is no source tree, or the domain is not about one.
     """
-    domain = find_domain(domain_name)
-    planner = planner or default_planner(domain.name)
+    domain = find_domain(domain_name) if isinstance(domain_name, str) else domain_name
+    planner = planner or default_planner(domain)
     check_planner(planner, model)
     if store is not None and domain.open_at is None:
         raise InputError(
-            f"The domain {domain_name!r} has its own cases. Leave --store out; it goes with "
+            f"The domain {domain.name!r} has its own cases. Leave --store out; it goes with "
             "--domain documents."
         )
     if source is not None and domain.open_source is None:
         raise InputError(
-            f"The domain {domain_name!r} is about no source tree. Leave --source out; it goes with "
+            f"The domain {domain.name!r} is about no source tree. Leave --source out; it goes with "
             "--domain code."
         )
     check_feedback(feedback, domain)
     if is_local(planner):
         local_model(planner, model or ModelSettings())
+    from casewright.planner.narrowing import narrowing
     from casewright.serve.place import place_of
     from casewright.stores.encoders.minilm import MiniLMEncoder
     from casewright.stores.encoders.sources import named_encoder
@@ -103,8 +104,7 @@ def open_session(
     if isinstance(encoder.encoder, MiniLMEncoder):
         encoder.encoder.preload()
     reader = None if planner in (SHAPE_PLANNER, CLASSIFIERS) else open_reader(domain)
-    # A language model's planner asks it only where the model does not answer.
-    if reader is not None and not is_local(planner):
+    if reader is not None:
         reader.preload()
     if store is not None and domain.open_at is not None:
         opened = domain.open_at(store, encoder)
@@ -123,6 +123,7 @@ def open_session(
             encoder=encoder,
             scope=demo_scope(domain.scopes) if scope is None else scope,
         )
+        made = narrowing(made, opened.toolbox, encoder, opened.plan_cases)
         return Session(domain, opened, made, encoder)
     except BaseException:
         opened.close()

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -38,7 +39,9 @@ from pydantic_settings import (
 
 from casewright.errors import InputError, cleaned
 from casewright.serve.settings_file import (
+    NAME,
     VARIABLE,
+    check_found,
     find_settings_file,
     nearest,
     read_settings_file,
@@ -58,9 +61,9 @@ OTHERS = frozenset(
     }
 )
 #: Settings that are places; a file names them from its own folder.
-PATHS = ("home", "cache_folder", "tokens_file", "threads_file")
+PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file")
 #: Settings that are never shown.
-SECRET = ("tokens",)
+SECRET = ("tokens", "threads_url")
 #: The shortest bearer token: what is shorter can be guessed.
 TOKEN_CHARACTERS = 16
 
@@ -81,12 +84,13 @@ def _decoded(value: Any) -> Any:
 
 
 class Token(BaseModel):
-    """A bearer token, and whose requests come with it."""
+    """A bearer token, whose requests come with it, and until when, if there is an end."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     token: Annotated[SecretStr, AfterValidator(_bearer)]
     tenant: str = Field(min_length=1)
+    expires: AwareDatetime | None = None
 
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -141,7 +145,8 @@ class Settings(BaseSettings):
     tokens: Annotated[tuple[Token, ...], NoDecode, BeforeValidator(_decoded)] = Field(
         (),
         description='bearer tokens with their tenants: [{"token": "…", "tenant": "acme"}], each '
-        f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters",
+        f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters; an end may stand "
+        'beside them: "expires": "2027-01-31T00:00:00Z"',
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
     without_tokens: bool = Field(
@@ -151,6 +156,22 @@ class Settings(BaseSettings):
         1_048_576, ge=1, description="the largest request in bytes, from 1 on"
     )
     max_concurrency: int = Field(32, ge=1, description="questions answered at a time, from 1 on")
+    max_concurrency_per_tenant: int | None = Field(
+        None,
+        ge=1,
+        description="questions of one tenant answered at a time, from 1 on; half of all by "
+        "default, where there are several tenants",
+    )
+    max_tool_threads: int = Field(
+        256, ge=1, description="threads of tools that block, abandoned ones among them, from 1 on"
+    )
+    max_connections: int = Field(1000, ge=1, description="open connections, from 1 on")
+    max_connections_per_address: int = Field(
+        256, ge=1, description="open connections of one address, a proxy's too, from 1 on"
+    )
+    header_seconds: Seconds = Field(
+        10.0, description="seconds a connection may be open without a request, above 0"
+    )
     request_seconds: Seconds = Field(60.0, description="seconds a request may take, above 0")
     shutdown_seconds: Seconds = Field(
         30.0, description="seconds that open requests have to end in, above 0"
@@ -158,8 +179,24 @@ class Settings(BaseSettings):
     threads_file: Path | None = Field(
         None, description="a SQLite file for conversations; in memory by default"
     )
+    threads_url: SecretStr | None = Field(
+        None, description="a PostgreSQL database for conversations: postgresql://USER@HOST/NAME"
+    )
+    thread_days: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="days after which an answered conversation is deleted, above 0; never by "
+        "default",
+    )
+    share_port: bool = Field(
+        False, description="true to let several services listen on one port, or false"
+    )
     retain: Literal["off", "verified", "approved"] = Field(
         "off", description="which answers are kept as cases: off, verified or approved"
+    )
+    corrections_file: Path | None = Field(
+        None, description="a JSON Lines file for plans that users put right; none by default"
     )
     langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -262,12 +299,15 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
 
     Raises:
         InputError: The file cannot be read, names an unknown setting, or a value cannot be: the
-            message names it, where it came from, and what to give.
+            message names it, where it came from, and what to give. Or the file of this folder,
+            which nobody named, names a place.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
     file = find_settings_file(config)
     said = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
+    if file == Path(NAME) and config is None and not os.environ.get(VARIABLE):
+        check_found(file, said, (*PATHS, "threads_url"))
     given = {name: value for name, value in flags.items() if value is not None}
     origins = {name: Origin("default") for name in Settings.model_fields}
     origins |= {name: Origin("file", f"{name} in {file}") for name in said}

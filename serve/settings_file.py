@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from casewright.errors import InputError, cleaned
 NAME = "casewright.toml"
 #: The environment's way to name the file.
 VARIABLE = "CASEWRIGHT_CONFIG"
+#: Settings that are a model's name, or a folder that holds one.
+MODELS = ("encoder", "adapter", "planner")
 
 
 def find_settings_file(given: Path | None = None) -> Path | None:
@@ -64,6 +66,32 @@ def read_settings_file(
         if isinstance(said.get(name), str):
             said[name] = file.parent / Path(said[name]).expanduser()
     return said
+
+
+def check_found(file: Path, said: Mapping[str, Any], places: Collection[str]) -> None:
+    """Look whether a file of the working directory leads to no other file.
+
+    Whoever made that folder wrote it: what lies where it leads would be read as the user's own.
+
+    Args:
+        file: The file, which nobody named.
+        said: What it says.
+        places: The settings that are files, folders or databases.
+
+    Raises:
+        InputError: A setting names a place.
+    """
+    for name, value in said.items():
+        if name in places or (name in MODELS and _is_path(str(value))):
+            raise InputError(
+                f"{name} in {file} names a place, and the file was found in the working directory, "
+                f"not named. Where you trust it, name it: --config {file}, or {VARIABLE}={file}."
+            )
+
+
+def _is_path(text: str) -> bool:
+    text = text.removeprefix("agent:").removeprefix("local:")
+    return text.startswith(("~", ".", os.sep)) or os.path.exists(text)
 
 
 def read_toml(file: Path) -> dict[str, Any]:

@@ -51,8 +51,9 @@ async function resume(run, reply) {
     resumed(run);
     draw();
     byId("answer").focus();
-    // Without a reply, JSON leaves the field out.
-    const body = { scope: run.asked?.scope ?? scope(), reply };
+    // Without a reply, JSON leaves both fields out.
+    const to = reply === undefined ? undefined : run.questions[0].id;
+    const body = { scope: run.asked?.scope ?? scope(), reply, reply_to: to };
     let answer;
     try {
       answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);

@@ -1,4 +1,5 @@
-// Runs that were kept: files and threads are opened, answers saved, copied, and made cases.
+// Runs that were kept: files and threads are opened, answers saved, copied, and made cases; plans
+// are put right.
 
 import { trouble } from "./asking.js";
 import { byId, element } from "./dom.js";
@@ -53,4 +54,19 @@ async function approve() {
   }
 }
 
-export { approve, copy, openFile, openThread, save };
+/** Send the right plan of the run that is looked at. */
+async function correct(event) {
+  event.preventDefault();
+  const { question, context, history } = page.shown.asked;
+  const plan = byId("right-plan").value.trim();
+  const body = history ? { question, plan, context, history } : { question, plan, context };
+  try {
+    const { outcome } = await postJson("corrections", page.shown.token, body);
+    byId("corrected").textContent = `As an annotated message: ${outcome}.`;
+  } catch (error) {
+    byId("corrected").textContent = "";
+    trouble(error);
+  }
+}
+
+export { approve, copy, correct, openFile, openThread, save };

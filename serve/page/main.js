@@ -3,7 +3,7 @@
 import { ask, resume, stop, trouble } from "./asking.js";
 import { byId } from "./dom.js";
 import { learn } from "./form.js";
-import { approve, copy, openFile, openThread, save } from "./kept.js";
+import { approve, copy, correct, openFile, openThread, save } from "./kept.js";
 import { page, tell } from "./view.js";
 
 const written = () => byId("question").value.trim();
@@ -66,6 +66,7 @@ function listen() {
   on("save", "click", save);
   on("copy", "click", copy);
   on("approve", "click", approve);
+  on("correction", "submit", correct);
   on("again", "click", () => ask(page.shown.question));
   on("resume", "click", () => resume(page.shown));
   on("file", "change", ({ target }) => {

@@ -11,7 +11,7 @@ const page = {
   runs: [], // the latest first
   shown: null, // the run that is looked at
   asking: null, // the one under way: {run, stop}
-  about: { scopes: {}, retain: "off", questions: [] },
+  about: { scopes: {}, retain: "off", corrections: false, questions: [] },
 };
 let graph = null;
 let due = false;
@@ -64,6 +64,7 @@ function draw() {
   show(byId("save"), Boolean(run.answer));
   show(byId("copy"), Boolean(run.answer && navigator.clipboard));
   show(byId("approve"), mayKeep(run));
+  drawCorrection(run);
   show(byId("again"), Boolean(run.asked) && ["failed", "stopped"].includes(run.state));
   show(byId("resume"), run.state === "interrupted" && !page.asking);
   const kept = run.answer?.retained;
@@ -82,6 +83,17 @@ function text(id, value) {
 function mayKeep(run) {
   const alone = run.asked && !run.asked.history && !Object.keys(run.asked.context).length;
   return Boolean(alone && run.answer && page.about.retain !== "off" && !run.answer.retained);
+}
+
+/** The plan to be put right, once for each run: what was typed stays. */
+function drawCorrection(run) {
+  const place = byId("correct");
+  show(place, Boolean(page.about.corrections && run.asked && run.steps.length));
+  if (place.dataset.run === String(run.number) || !run.steps.length) return;
+  place.dataset.run = run.number;
+  place.open = false;
+  byId("right-plan").value = run.steps.map((step) => `${step.id} = ${step.call}`).join("\n");
+  text("corrected", "");
 }
 
 function statusOf(run) {
@@ -126,7 +138,7 @@ function drawWaiting(run) {
     does.resume(run, reply.value);
   };
   place.replaceChildren(
-    ...run.questions.map((question) => element("p", {}, shown(question))),
+    ...run.questions.map(({ question }) => element("p", {}, shown(question))),
     element("form", { class: "row", onsubmit: answers }, element("label", {}, "Reply ", reply), element("button", { type: "submit" }, "Reply")));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,9 +11,11 @@ from fastapi import FastAPI
 
 from casewright import __version__
 from casewright.errors import InputError
+from casewright.serve.scopes import like_a_tenant
 from casewright.serve.service import (
     ask_routes,
     case_routes,
+    correction_routes,
     docs_page,
     health_routes,
     problems,
@@ -20,14 +23,17 @@ from casewright.serve.service import (
     thread_routes,
 )
 from casewright.serve.service.answers import Answers
-from casewright.serve.service.checkpoints import check_threads_file, open_checkpoints
+from casewright.serve.service.checkpoints import hold_threads, open_checkpoints
 from casewright.serve.service.limits import Admission
 from casewright.serve.service.models import Problem
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.page_routes import add_page
+from casewright.serve.service.retirement import retiring
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Authenticated, Tokens
+from casewright.tools.call_threads import bound_call_threads
 
+log = logging.getLogger("casewright.service")
 _ABOUT = (
     "Asks over planned look-ups, answers with checked citations. Whose request it is follows from "
     "its bearer token; threads and kept answers are each tenant's own."
@@ -44,20 +50,32 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
             after the service has ended.
 
     Raises:
-        InputError: The threads' file cannot be used, or answers are to be kept and nowhere is.
+        InputError: The threads' file or database cannot be used, or answers are to be kept and
+            nowhere is.
         DependencyError: A package that the options need is not installed.
     """
-    if options.threads_file is not None:
-        check_threads_file(options.threads_file)
+    held = hold_threads(options)
     if options.retain != "off" and answers is None:
         raise InputError(f"retain is {options.retain!r}: give Answers to keep them in.")
+    for name in like_a_tenant(parts.scopes, {grant.tenant for grant in options.tokens.values()}):
+        log.warning(
+            "The scope field %r looks like a tenant, which a request could name as it likes. Give "
+            "tools the token's: by a parameter of the type casewright.tools.Tenant, or "
+            "per_tenant=True.",
+            name,
+        )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_checkpoints(options.threads_file) as saver:
-            app.state.runs = Runs(parts, options, saver, answers)
-            yield
-            app.state.runs.close()
+        with held:
+            async with open_checkpoints(options) as threads:
+                most = options.max_tool_threads
+                bound_call_threads(most, options.share_of(most))
+                runs = Runs(parts, options, threads.saver, answers, threads.locks, threads.store)
+                app.state.runs = runs
+                async with retiring(runs, threads.older):
+                    yield
+                runs.close()
 
     app = FastAPI(
         title="Casewright",
@@ -73,6 +91,7 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         thread_routes,
         run_routes,
         case_routes,
+        correction_routes,
         health_routes,
         docs_page,
     ):
@@ -88,9 +107,10 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         max_body_bytes=options.max_body_bytes,
         larger=run_routes.LARGER,
         max_concurrency=options.max_concurrency,
+        tenant_concurrency=options.tenant_concurrency,
         request_seconds=options.request_seconds,
     )
-    app.add_middleware(Authenticated, tokens=Tokens(options.tokens))
+    app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.tokens_again))
     app.add_middleware(problems.Contained)
     _describe(app)
     return app

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from casewright.serve.service.events import MEDIA_TYPE, EventStream, lines
 from casewright.serve.service.models import AnswerBody, AskBody, ThreadBody
 from casewright.serve.service.problems import responses
-from casewright.serve.service.replies import BEARER, TheCaller, TheRuns, reply
+from casewright.serve.service.replies import BEARER, TheCaller, TheKey, TheRuns, reply
 from casewright.serve.service.runs import Waiting
 
 router = APIRouter(tags=["ask"], dependencies=[BEARER])
@@ -44,9 +44,14 @@ _EVENT = {
 @router.post(
     "/ask", response_model=AnswerBody, responses={**WAITING, **responses(409)}, summary="Ask"
 )
-async def ask(body: AskBody, runs: TheRuns, caller: TheCaller) -> Response:
+async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
     """Plan, look up, and return an answer that cites its evidence."""
-    return answered(await runs.ask(body, caller), body.thread_id, body.question)
+    attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
+
+    async def work() -> Response:
+        return answered(await runs.ask(body, caller, attempt), body.thread_id, body.question)
+
+    return await runs.repeats.once(attempt, work)
 
 
 @router.post(
@@ -59,9 +64,16 @@ async def ask(body: AskBody, runs: TheRuns, caller: TheCaller) -> Response:
     },
     summary="Ask, and watch",
 )
-async def stream(body: AskBody, request: Request, runs: TheRuns, caller: TheCaller) -> Response:
-    """Ask, and be told of the plan, of each step and of the answer as it is worded."""
-    return EventStream(lines(runs.stream(body, caller), request.state.deadline))
+async def stream(
+    body: AskBody, request: Request, runs: TheRuns, caller: TheCaller, key: TheKey = None
+) -> Response:
+    """Ask, and be told of the plan, of each step and of the answer as it is worded.
+
+    Of a request that is repeated the last event alone is told.
+    """
+    attempt = runs.attempt(key, caller, body.thread_id, "stream", body.model_dump())
+    events = runs.repeats.streamed(attempt, runs.stream(body, caller, attempt))
+    return EventStream(lines(events, request.state.deadline))
 
 
 def answered(ended: dict[str, object] | Waiting, thread_id: str | None, question: str) -> Response:

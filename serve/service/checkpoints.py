@@ -5,12 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Container
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
+from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import Latest
+from casewright.serve.service.repeats import TTL, swept
+from casewright.serve.service.retirement import LAST_BELOW, Older
+from casewright.serve.service.thread_locks import ThreadLocks
+
+if TYPE_CHECKING:
+    from casewright.serve.service.options import ServiceOptions
 
 #: Threads of all tenants together that are kept in memory.
 MOST_IN_MEMORY = 1000
@@ -22,14 +30,50 @@ def thread_key(domain: str, tenant: str, thread_id: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def check_threads_file(file: Path) -> None:
-    """Look whether threads can be kept in a SQLite file; it is made where it is missing.
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Where threads are kept.
+
+    Attributes:
+        saver: LangGraph's checkpointer.
+        locks: Which threads are at work.
+        store: LangGraph's store, for what requests returned; see ``repeats``.
+        older: Returns the threads whose last checkpoint has an id below a given one; ``None``
+            where threads are in memory.
+    """
+
+    saver: Any
+    locks: ThreadLocks
+    store: Any
+    older: Older | None = None
+
+
+def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
+    """Look whether threads can be kept where the options say; holds a file until it is left.
 
     Raises:
-        DependencyError: LangGraph's SQLite checkpointer is not installed.
-        InputError: The file cannot be written, or is no SQLite database.
+        DependencyError: LangGraph's checkpointer is not installed.
+        InputError: The file or the database cannot be used, or another service has the file.
+    """
+    if options.threads_url is not None:
+        if options.threads_file is not None:
+            raise InputError(
+                "Threads have a file and a database: give one of threads_file and threads_url."
+            )
+        check_threads_url(options.threads_url)
+    elif options.threads_file is not None:
+        return _held(options.threads_file)
+    return nullcontext()
+
+
+def _held(file: Path) -> IO[str]:
+    """Return a file that is locked beside the threads' file, which is made where it is missing.
+
+    Which thread is at work each service knows of its own alone.
     """
     import sqlite3
+
+    import portalocker
 
     try:
         import langgraph.checkpoint.sqlite.aio  # noqa: F401
@@ -44,6 +88,17 @@ def check_threads_file(file: Path) -> None:
         with sqlite3.connect(file) as opened:
             opened.execute("PRAGMA user_version")
         opened.close()
+        beside = file.with_name(f"{file.name}.lock")
+        beside.touch(mode=0o600, exist_ok=True)
+        held = beside.open("a")
+        portalocker.lock(held, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        return held
+    except portalocker.AlreadyLocked as error:
+        held.close()
+        raise InputError(
+            f"Another service has the threads' file {file}. Give each a file of its own, or let "
+            "all of them share a database: --threads postgresql://USER@HOST/NAME."
+        ) from error
     except (OSError, sqlite3.Error) as error:
         raise InputError(
             f"The threads' file {file} cannot be used: {error}. Name a SQLite file, or a new file "
@@ -52,18 +107,41 @@ def check_threads_file(file: Path) -> None:
 
 
 @asynccontextmanager
-async def open_checkpoints(file: Path | None) -> AsyncIterator[Any]:
-    """Open the checkpointer: a SQLite file, or memory."""
-    if file is None:
+async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
+    """Open what ``hold_threads`` looked at: a database, a SQLite file, or memory."""
+    if options.threads_url is not None:
+        from langgraph.store.postgres.aio import AsyncPostgresStore
+
+        async with open_postgres(options.threads_url) as (saver, locks, pool):
+
+            async def older(first_id: str) -> list[str]:
+                async with pool.connection() as opened:
+                    found = await opened.execute(f"{LAST_BELOW} %s", (first_id,))
+                    return [row["thread_id"] for row in await found.fetchall()]
+
+            async with swept(AsyncPostgresStore(pool, ttl=TTL)) as store:
+                yield Threads(saver, locks, store, older)
+    elif options.threads_file is not None:
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+        from langgraph.store.sqlite.aio import AsyncSqliteStore
+
+        async with AsyncSqliteSaver.from_conn_string(str(options.threads_file)) as saver:
+            await saver.setup()
+
+            async def older(first_id: str) -> list[str]:
+                async with saver.lock, saver.conn.execute(f"{LAST_BELOW} ?", (first_id,)) as found:
+                    return [row[0] async for row in found]
+
+            async with (
+                AsyncSqliteStore.from_conn_string(str(options.threads_file), ttl=TTL) as made,
+                swept(made) as store,
+            ):
+                yield Threads(saver, ThreadLocks(), store, older)
+    else:
         from langgraph.checkpoint.memory import InMemorySaver
+        from langgraph.store.memory import InMemoryStore
 
-        yield InMemorySaver()
-        return
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
-        await saver.setup()
-        yield saver
+        yield Threads(InMemorySaver(), ThreadLocks(), InMemoryStore())
 
 
 class RecentThreads:

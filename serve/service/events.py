@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from casewright.graph.json_text import json_text
 from casewright.serve.service.problems import problem, told
-from casewright.serve.service.runs import Event
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "text/event-stream"
 #: After so long without an event a comment is sent, so that no proxy takes the stream for dead.
 KEEP_ALIVE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a stream.
+
+    Attributes:
+        name: ``plan``, ``step``, ``report``, ``token``, ``waiting``, ``done`` or ``error``.
+        data: JSON-plain.
+    """
+
+    name: str
+    data: Mapping[str, Any]
 
 
 def encoded(event: Event) -> bytes:

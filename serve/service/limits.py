@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.datastructures import Headers
 
+from casewright.serve.service.json_bounds import why_not_parsed
+from casewright.serve.service.places import Places
 from casewright.serve.service.problems import problem_response
-from casewright.serve.service.tokens import is_open
+from casewright.serve.service.tokens import is_open, tenant_of
+from casewright.tools.call_threads import owner
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,6 +31,8 @@ CANCEL_SECONDS = 5.0
 #: long: a client that still writes would see its connection reset instead of the refusal.
 UNREAD_BYTES = 16 * 1024 * 1024
 UNREAD_SECONDS = 5.0
+#: A body that is looked at in a thread: a smaller one takes a millisecond.
+LARGE_BYTES = 64 * 1024
 log = logging.getLogger("casewright.service")
 _Place: TypeAlias = AbstractAsyncContextManager[None]
 
@@ -37,6 +43,10 @@ class _TooLargeError(Exception):
     def __init__(self, most: int) -> None:
         super().__init__(most)
         self.most = most
+
+
+class _UnparsedError(Exception):
+    """A body holds more than is parsed; says what."""
 
 
 class _GoneError(Exception):
@@ -64,14 +74,18 @@ class _Reply:
 class _Gate:
     """How many requests of a kind are at work, and how many more are let in to wait."""
 
-    def __init__(self, places: int) -> None:
-        self.places = asyncio.Semaphore(places)
-        self.most = 2 * places
-        self.inside = 0
+    def __init__(self, most: int, share: int) -> None:
+        self.places = Places(most, share)
+        self.inside: Counter[str] = Counter()
+        self._most, self._share = 2 * most, 2 * share
+
+    def full_for(self, tenant: str) -> bool:
+        """Say whether no more of a tenant are let in."""
+        return self.inside.total() >= self._most or self.inside[tenant] >= self._share
 
 
 class Admission:
-    """Lets requests in: so many at once, each of a bounded size, for a bounded time.
+    """Lets requests in: so many at once, each of a bounded size and depth, for a bounded time.
 
     A request's body is read before its work starts. From then on the connection is watched: where
     the client goes, the work is cancelled.
@@ -83,6 +97,7 @@ class Admission:
         max_concurrency: How many POST requests are worked on at once; as many more wait, and the
             others are sent away with 503. The same holds for requests of other methods among
             themselves, but not for what anyone may read: that the service lives is told always.
+        tenant_concurrency: How many of these are one tenant's; all by default.
         request_seconds: How long one may take, waiting included; 504 beyond.
     """
 
@@ -93,14 +108,16 @@ class Admission:
         max_body_bytes: int,
         max_concurrency: int,
         request_seconds: float,
+        tenant_concurrency: int | None = None,
         larger: Mapping[str, int] | None = None,
     ) -> None:
         self._app = app
         self._bytes = max_body_bytes
         self._larger = dict(larger or {})
         self._seconds = request_seconds
-        self._posts = _Gate(max_concurrency)
-        self._others = _Gate(max_concurrency)
+        share = tenant_concurrency or max_concurrency
+        self._posts = _Gate(max_concurrency, share)
+        self._others = _Gate(max_concurrency, share)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -110,15 +127,20 @@ class Admission:
         gate = self._posts if scope["method"] == "POST" else self._others
         if is_open(scope):
             await self._bounded(scope, receive, send, nullcontext())
-        elif gate.inside >= gate.most:
+            return
+        tenant = tenant_of(scope)
+        if gate.full_for(tenant):
             busy = problem_response(503, "Too many requests are under way.", {"Retry-After": "1"})
             await busy(scope, receive, send)
         else:
-            gate.inside += 1
+            gate.inside[tenant] += 1
+            # Threads of calls are counted by whose they are, too.
+            whose = owner.set(tenant)
             try:
-                await self._bounded(scope, receive, send, gate.places)
+                await self._bounded(scope, receive, send, gate.places.one_of(tenant))
             finally:
-                gate.inside -= 1
+                owner.reset(whose)
+                gate.inside[tenant] -= 1
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send, place: _Place) -> None:
         deadline = asyncio.get_running_loop().time() + self._seconds
@@ -128,10 +150,14 @@ class Admission:
         try:
             async with timeout:
                 body = await self._body(scope, receive)
+                if why := await _why_not_parsed(body):
+                    raise _UnparsedError(why)
                 await self._watched(scope, receive, reply, body, place)
         except _TooLargeError as error:
             detail = f"The request's body is larger than {error.most:,} bytes. Send less."
             await problem_response(413, detail, {"Connection": "close"})(scope, receive, send)
+        except _UnparsedError as error:
+            await problem_response(422, str(error))(scope, receive, send)
         except _GoneError:
             return
         except TimeoutError:
@@ -216,6 +242,12 @@ async def _thrown_away(receive: Receive) -> None:
                 left -= len(message.get("body", b""))
                 if not message.get("more_body"):
                     return
+
+
+async def _why_not_parsed(body: bytes) -> str:
+    if len(body) > LARGE_BYTES:
+        return await asyncio.to_thread(why_not_parsed, body)
+    return why_not_parsed(body)
 
 
 async def _disconnected(receive: Receive) -> None:

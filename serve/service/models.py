@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from casewright.planner.request import MAX_QUESTION_CHARACTERS
+from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_kept
 
 #: Begins with a letter or a digit: "." and ".." are steps of a path, not names.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
@@ -23,6 +23,17 @@ Scope = Annotated[
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _can_be_kept(cls, given: Any) -> Any:
+        try:
+            check_kept(given)
+        except UnicodeEncodeError:
+            raise ValueError("it holds half of a surrogate pair") from None
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+        return given
 
 
 class TurnBody(_Request):
@@ -41,7 +52,11 @@ class AskBody(_Request):
         examples=["How much memory is on my Galaxy phone?"],
     )
     context: dict[str, JsonValue] = Field(
-        default_factory=dict, description="What is known beside the question.", examples=[{}]
+        default_factory=dict,
+        # Plans are checked, and drawn, with all of its fields.
+        max_length=256,
+        description="What is known beside the question.",
+        examples=[{}],
     )
     history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
     scope: Scope
@@ -58,15 +73,47 @@ class ResumeBody(_Request):
 
     scope: Scope
     reply: JsonValue = Field(
-        None,
-        description="Where a tool waits for a reply: the reply, to the first of the questions. "
-        "The others are asked again.",
-        examples=[None],
+        None, description="Where a tool waits for a reply: the reply.", examples=["the red one"]
     )
+    reply_to: str | None = Field(
+        None,
+        max_length=128,
+        description="The id of the question that the reply is to; the others are asked again.",
+        examples=["7a1c….9f02…"],
+    )
+
+    @model_validator(mode="after")
+    def _names_its_question(self) -> ResumeBody:
+        if ("reply" in self.model_fields_set) != (self.reply_to is not None):
+            raise ValueError("reply and reply_to go together")
+        return self
+
+
+class CorrectionBody(_Request):
+    """A question with its right plan."""
+
+    question: str = Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS, examples=["hello"])
+    plan: str = Field(
+        min_length=1,
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="The right plan, a step a line.",
+        examples=["s1 = no_evidence()"],
+    )
+    context: dict[str, JsonValue] = Field(
+        default_factory=dict, description="What was known beside the question.", examples=[{}]
+    )
+    history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
 
 
 class _Response(BaseModel):
     model_config = ConfigDict(extra="allow")
+
+
+class CorrectedBody(_Response):
+    """What became of a plan that was put right."""
+
+    id: str = Field(description="Of the annotated message.")
+    outcome: Literal["added", "replaced", "unchanged"]
 
 
 class KeptBody(_Response):
@@ -120,6 +167,13 @@ class FinishedStep(_Response):
     milliseconds: float
 
 
+class QuestionBody(_Response):
+    """What a tool waits to be told."""
+
+    id: str = Field(description="What a reply to it names as reply_to.")
+    question: Any
+
+
 class ThreadBody(_Response):
     """A thread's present state."""
 
@@ -137,7 +191,9 @@ class ThreadBody(_Response):
     steps: list[FinishedStep] = Field(
         default_factory=list, description="Those that are over: how each ended."
     )
-    questions: list[Any] = Field(default_factory=list, description="What tools wait to be told.")
+    questions: list[QuestionBody] = Field(
+        default_factory=list, description="What tools wait to be told."
+    )
     answer: dict[str, Any] | None = None
 
 
@@ -164,6 +220,7 @@ class AboutBody(_Response):
         "asked for."
     )
     retain: Literal["off", "verified", "approved"]
+    corrections: bool = Field(description="Whether plans can be put right here.")
 
 
 class CaseBody(_Response):

@@ -15,7 +15,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from casewright.errors import CasewrightError, InputError, StoreLockedError, StoreUnavailableError
+from casewright.errors import (
+    BusyError,
+    CasewrightError,
+    InputError,
+    StoreLockedError,
+    StoreUnavailableError,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -45,7 +51,7 @@ _MEANING = {
     413: "The request is larger than the service reads.",
     422: "The request is well-formed, and unusable.",
     500: "A defect of the service.",
-    503: "Too many requests are under way, or a store does not answer.",
+    503: "Too many requests or calls of tools are under way, or a store does not answer.",
     504: "It took longer than a request may.",
 }
 
@@ -126,9 +132,16 @@ def told(error: BaseException) -> tuple[int, str]:
             return error.status, str(error)
         case InputError():
             return 422, without_paths(str(error))
+        case BusyError():
+            log.warning("A request was refused: %s", error)
+            return 503, "Too many calls of tools are under way. Try again in a moment."
         case StoreUnavailableError() | StoreLockedError():
             log.warning("A store does not answer: %s", error)
             return 503, "A case store does not answer. Try again in a moment."
+        case _ if any(kind.__name__ == "OperationalError" for kind in type(error).__mro__):
+            # Of SQLite or PostgreSQL, where threads are.
+            log.warning("The threads' database does not answer: %s", error)
+            return 503, "The threads' database does not answer. Try again in a moment."
         case TimeoutError():
             return 504, "The answer took longer than a request may. Ask something smaller."
     log.error("A request failed: %s", error, exc_info=error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request, Response, Security
+from fastapi import Depends, Header, Path, Request, Response, Security
 from fastapi.security import HTTPBearer
 
 from casewright.graph.json_text import json_text
@@ -36,4 +36,13 @@ def reply(value: Mapping[str, Any], status: int = 200) -> Response:
 BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
 TheRuns = Annotated[Runs, Depends(runs_of)]
 TheCaller = Annotated[Caller, Depends(caller)]
+TheKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=r'^("[ !#-\[\]-~]{1,128}"|[A-Za-z0-9._~-]{1,128})$',
+        description="Of this request alone, such as a UUID in quotes. The same request with the "
+        "same key returns what the first one did, for a day; one that did not end goes on.",
+    ),
+]
 ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its client gave it.")]

@@ -45,6 +45,7 @@ async def about(runs: TheRuns) -> Response:
             "tools": [tool.name for tool in parts.toolbox],
             "scopes": scopes,
             "retain": options.retain,
+            "corrections": options.corrections_file is not None,
         }
     )
 

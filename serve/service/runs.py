@@ -5,24 +5,31 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from casewright.graph import ChatGenerator, RunContext, build_graph
+from casewright.graph.checkpoint_reading import strict
 from casewright.serve.scopes import check_whole, scope_of
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
+from casewright.serve.service.events import Event
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.places import Places
 from casewright.serve.service.plan_steps import plan_steps
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
 from casewright.serve.service.recent import RecentRun, RecentRuns
+from casewright.serve.service.repeats import Attempt, Repeats, attempt_of
+from casewright.serve.service.thread_locks import ThreadLocks
+from casewright.serve.service.thread_state import REQUEST, ThreadState, thread_state
 from casewright.serve.service.tokens import Caller
 from casewright.serve.threaded import off_loop
 from casewright.stores import Case
@@ -34,23 +41,14 @@ _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One event of a stream.
+class Waiting:
+    """A run that waits for what its tools asked; its thread goes on with the reply.
 
     Attributes:
-        name: ``plan``, ``step``, ``report``, ``token``, ``waiting``, ``done`` or ``error``.
-        data: JSON-plain.
+        questions: Each with the ``id`` that a reply names.
     """
 
-    name: str
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A run that waits for what its tools asked; its thread goes on with the reply."""
-
-    questions: list[Any]
+    questions: Sequence[Mapping[str, Any]]
 
 
 class Runs:
@@ -63,20 +61,29 @@ class Runs:
         options: What bounds it.
         saver: LangGraph's checkpointer.
         answers: The kept answers, where any are.
+        locks: Which threads are at work.
+        store: LangGraph's, for what requests with a key returned; in memory by default.
     """
 
     def __init__(
-        self, parts: Parts, options: ServiceOptions, saver: Any, answers: Answers | None
+        self,
+        parts: Parts,
+        options: ServiceOptions,
+        saver: Any,
+        answers: Answers | None,
+        locks: ThreadLocks | None = None,
+        store: Any = None,
     ) -> None:
         self.parts = parts
         self.options = options
-        self.saver = saver
+        self.saver = strict(saver)
         self.answers = answers
         self.recent = RecentRuns()
-        self._threads = RecentThreads(saver, bounded=options.threads_file is None)
-        self._running: set[str] = set()
+        self.locks = locks or ThreadLocks()
+        self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
+        self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._places = asyncio.Semaphore(options.max_concurrency)
+        self._places = Places(options.max_concurrency, options.tenant_concurrency)
         # Computing in more threads than this only has them wait for each other.
         self._pool = ThreadPoolExecutor(4, "casewright-compute")
         self._planner, generator = off_loop(parts.planner, parts.generator, self._pool)
@@ -84,14 +91,18 @@ class Runs:
         if isinstance(generator, ChatGenerator):
             self._modes.append("messages")
         self._plain = build_graph(parts.toolbox, self._planner, generator)
-        self.graph = build_graph(parts.toolbox, self._planner, generator, checkpointer=saver)
+        self.graph = build_graph(parts.toolbox, self._planner, generator, checkpointer=self.saver)
 
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def ask(self, body: AskBody, caller: Caller) -> dict[str, Any] | Waiting:
+    async def ask(
+        self, body: AskBody, caller: Caller, attempt: Attempt | None = None
+    ) -> dict[str, Any] | Waiting:
         """Answer a question; returns the answer's JSON form.
+
+        A thread's run that an earlier try of the same request began goes on.
 
         Raises:
             InputError: Question, context, history or scope are unusable.
@@ -100,18 +111,25 @@ class Runs:
         given: Any = _given(body)
         context = self._context(body.scope, caller)
         if body.thread_id is None:
-            async with self._places:
+            async with self._places.one_of(caller.tenant):
                 state = await self._plain.ainvoke(given, context=context)
         else:
             key = self.key(body.thread_id, caller)
-            with self._alone(key):
-                await self._threads.used(caller.tenant, key, self._running)
-                async with self._places:
-                    await self._threads.begun(key)
-                    state = await self.graph.ainvoke(given, _config(key), context=context)
+            async with self.locks.alone(key):
+                await self._threads.used(caller.tenant, key, self.locks.keys)
+                async with self._places.one_of(caller.tenant):
+                    begun = await self._begun(key, attempt)
+                    if begun is None:
+                        await self._threads.begun(key)
+                        config = _config(key, attempt.id if attempt else None)
+                        state = await self.graph.ainvoke(given, config, context=context)
+                    else:
+                        state = await self._gone_on(begun, key, context)
         return await self._ended(state, body, caller, body.thread_id)
 
-    async def stream(self, body: AskBody, caller: Caller) -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, body: AskBody, caller: Caller, attempt: Attempt | None = None
+    ) -> AsyncGenerator[Event, None]:
         """Answer a question, and yield what happens on the way; the last is ``done``.
 
         Raises:
@@ -122,28 +140,26 @@ class Runs:
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
-            graph, config = self.graph, _config(key)
-        state: Mapping[str, Any] = {}
-        streamed = False
-        hidden: set[str] = set()
-        with self._alone(key):
+            graph, config = self.graph, _config(key, attempt.id if attempt else None)
+        state: dict[str, Any] = {}
+        async with self.locks.alone(key):
             if key is not None:
-                await self._threads.used(caller.tenant, key, self._running)
-            async with self._places:
-                if key is not None:
+                await self._threads.used(caller.tenant, key, self.locks.keys)
+            async with self._places.one_of(caller.tenant):
+                begun = await self._begun(key, attempt)
+                if begun is None and key is not None:
                     await self._threads.begun(key)
-                chunks: Any = graph.astream(given, config, context=context, stream_mode=self._modes)
-                async with aclosing(chunks):
-                    async for mode, chunk in chunks:
-                        if mode == "values":
-                            state = chunk
-                        elif mode == "messages":
-                            if text := _token(chunk):
-                                streamed = True
-                                yield Event("token", {"text": text})
-                        elif isinstance(chunk, Mapping):
-                            for event in _events(chunk, hidden, streamed=streamed):
-                                yield event
+                if begun is not None and begun.ended:
+                    state.update(begun.returned)
+                else:
+                    chunks = graph.astream(
+                        given if begun is None else None,
+                        config,
+                        context=context,
+                        stream_mode=self._modes,
+                    )
+                    async for event in _told(chunks, state):
+                        yield event
         ended = await self._ended(state, body, caller, body.thread_id)
         if isinstance(ended, Waiting):
             yield Event("waiting", {"thread_id": body.thread_id, "questions": ended.questions})
@@ -151,11 +167,11 @@ class Runs:
             yield Event("done", ended)
 
     async def resume(
-        self, thread_id: str, body: ResumeBody, caller: Caller
+        self, thread_id: str, body: ResumeBody, caller: Caller, attempt: Attempt | None = None
     ) -> dict[str, Any] | Waiting:
         """Go on with a thread's run where it was left; no finished step is repeated.
 
-        A reply is to the first of the questions; the others are asked again.
+        A reply names the question that it is to; the others are asked again.
 
         Raises:
             InputError: The scope is unusable, or not all there.
@@ -164,22 +180,19 @@ class Runs:
         key = self.key(thread_id, caller)
         # Who asked is not kept, and nobody else may be asked for.
         context = self._context(body.scope, caller, resumed=True)
-        with self._alone(key):
-            found = await self.graph.aget_state(_config(key))
-            if "question" not in found.values:
+        async with self.locks.alone(key):
+            found = await self.state(key)
+            if found is None:
                 raise unknown_thread()
-            if not found.next:
-                raise RefusedError(409, "The thread's last question is answered: ask a new one.")
-            replied = "reply" in body.model_fields_set
-            if found.interrupts and not replied:
-                raise RefusedError(409, 'A tool waits for a reply. Send it as "reply".')
-            if replied and not found.interrupts:
-                raise RefusedError(409, 'No tool waits for a reply. Leave "reply" out.')
-            await self._threads.used(caller.tenant, key, self._running)
-            # By its id: where several tools ask, LangGraph wants to know whose reply it is.
-            given: Any = Command(resume={found.interrupts[0].id: body.reply}) if replied else None
-            async with self._places:
-                state = await self.graph.ainvoke(given, _config(key), context=context)
+            run = found.values.get("run_id")
+            given = _reply(
+                found, body, begun=attempt is not None and attempt.run == run is not None
+            )
+            await self._threads.used(caller.tenant, key, self.locks.keys)
+            async with self._places.one_of(caller.tenant):
+                if attempt is not None:
+                    await self.repeats.begin(attempt, run)
+                state = await self._gone_on(found, key, context, given)
         asked = AskBody.model_construct(
             question=str(found.values["question"]),
             context=found.values.get("context") or {},
@@ -194,10 +207,11 @@ class Runs:
             RefusedError: There is no such thread, or it is busy.
         """
         key = self.key(thread_id, caller)
-        with self._alone(key):
+        async with self.locks.alone(key):
             if await self.saver.aget_tuple(_config(key)) is None:
                 raise unknown_thread()
             await self.saver.adelete_thread(key)
+            await self.repeats.forget(key)
             self._threads.forget(caller.tenant, key)
 
     async def approve(self, run_id: str, caller: Caller) -> dict[str, Any]:
@@ -227,26 +241,36 @@ class Runs:
         reading.add_done_callback(lambda ended: alone.release())
         return await asyncio.shield(reading)
 
+    def attempt(
+        self, request_key: str | None, caller: Caller, thread_id: str | None, *asked: Any
+    ) -> Attempt | None:
+        """Return the attempt of a request, if it has an ``Idempotency-Key``; see ``attempt_of``."""
+        thread = None if thread_id is None else self.key(thread_id, caller)
+        return attempt_of(request_key, self.parts.domain, caller.tenant, thread, *asked)
+
+    async def state(self, key: str) -> ThreadState | None:
+        """Return what is kept of a thread; ``None`` where there is nothing."""
+        return await thread_state(self.graph, self.saver, key)
+
     def key(self, thread_id: str, caller: Caller) -> str:
         """Return the checkpointer's key of a tenant's thread."""
         return thread_key(self.parts.domain, caller.tenant, thread_id)
 
-    def running(self, key: str) -> bool:
-        """Say whether a thread is at work in this process."""
-        return key in self._running
+    async def _begun(self, key: str | None, attempt: Attempt | None) -> ThreadState | None:
+        """Return a thread's state where its run is what an earlier try of the request began."""
+        if key is None or attempt is None:
+            return None
+        found = await self.state(key)
+        return found if found is not None and found.request == attempt.id else None
 
-    @contextmanager
-    def _alone(self, key: str | None) -> Iterator[None]:
-        if key in self._running:
-            raise RefusedError(409, "The thread is busy with another request. Wait for its end.")
-        if key is None:
-            yield
-            return
-        self._running.add(key)
-        try:
-            yield
-        finally:
-            self._running.discard(key)
+    async def _gone_on(
+        self, found: ThreadState, key: str, context: RunContext, given: Command[Any] | None = None
+    ) -> Mapping[str, Any]:
+        """Go on with a thread's run, if anything is left to do; returns what it returned."""
+        if found.ended and given is None:
+            return found.returned
+        config = _config(key, found.request)
+        return await self.graph.ainvoke(cast("Any", given), config, context=context)
 
     def _context(
         self, given: Mapping[str, str], caller: Caller, *, resumed: bool = False
@@ -267,9 +291,8 @@ class Runs:
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "A tool waits for a reply. Ask again with a thread_id.")
-            # In the thread's order, by which a reply is to the first.
-            found = await self.graph.aget_state(_config(self.key(thread_id, caller)))
-            return Waiting([one.value for one in found.interrupts])
+            found = await self.state(self.key(thread_id, caller))
+            return Waiting(found.questions if found is not None else [])
         told = answer_without_paths(state["answer"])
         answer = dict(told)
         answer["thread_id"] = thread_id
@@ -303,8 +326,52 @@ def _given(body: AskBody) -> dict[str, Any]:
     }
 
 
-def _config(key: str) -> Any:
-    return {"configurable": {"thread_id": key}}
+def _config(key: str, request: str | None = None) -> Any:
+    about = {"metadata": {REQUEST: request}} if request else {}
+    return {"configurable": {"thread_id": key}, **about}
+
+
+def _reply(found: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any] | None:
+    """Return what a thread's run goes on with; ``None`` where that is nothing new.
+
+    Args:
+        found: The thread.
+        body: The request.
+        begun: Whether an earlier try of the same request gave its reply already, or was about to.
+
+    Raises:
+        RefusedError: Nothing is left to do, or the reply is to no question that is open.
+    """
+    if body.reply_to is not None and body.reply_to in found.interrupts:
+        return Command(resume={found.interrupts[body.reply_to]: body.reply})
+    if body.reply_to is None:
+        if found.questions and not begun:
+            raise RefusedError(409, 'A tool waits for a reply. Send "reply" and "reply_to".')
+        if found.answered and not begun:
+            raise RefusedError(409, "The thread's last question is answered: ask a new one.")
+    elif not begun:
+        raise RefusedError(
+            409, "No tool waits for a reply to that question any more. Look at the thread."
+        )
+    return None
+
+
+async def _told(chunks: Any, state: dict[str, Any]) -> AsyncGenerator[Event, None]:
+    """Yield the events of a graph's stream, and keep its state as it is at the end."""
+    streamed = False
+    hidden: set[str] = set()
+    async with aclosing(chunks):
+        async for mode, chunk in chunks:
+            if mode == "values":
+                state.clear()
+                state.update(chunk)
+            elif mode == "messages":
+                if text := _token(chunk):
+                    streamed = True
+                    yield Event("token", {"text": text})
+            elif isinstance(chunk, Mapping):
+                for event in _events(chunk, hidden, streamed=streamed):
+                    yield event
 
 
 def _events(chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool) -> Iterator[Event]:

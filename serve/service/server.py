@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import errno
-import logging
 import math
 import os
 import socket
 import sys
+from functools import partial
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from casewright.errors import InputError, StoreError
+from casewright.serve.service.connections import (
+    BACKLOG,
+    BoundedProtocol,
+    Connections,
+    room_for,
+)
+from casewright.serve.service.log_lines import write_log
 
-BACKLOG = 2048
+#: How much longer than a request its connection may be at work: what is cancelled takes its time.
+END_SECONDS = 15.0
 
 
 class _Server(uvicorn.Server):
@@ -26,21 +35,39 @@ class _Server(uvicorn.Server):
     streams as soon as a signal comes.
     """
 
+    def __init__(self, config: uvicorn.Config, held: Connections) -> None:
+        super().__init__(config)
+        self._held = held
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections, every second."""
+        if counter % 10 == 0:
+            self._held.end_overdue()
+        return await super().on_tick(counter)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop accepting; a second signal ends what is still open."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int, *, share: bool = False) -> socket.socket:
     """Return a socket that listens.
+
+    Args:
+        host: The address.
+        port: The port; 0 takes a free one.
+        share: Whether other services of this user may listen there too, if they say so as well:
+            the system gives each new connection to one of them.
 
     Raises:
         InputError: The address cannot be listened on.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        opened = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        opened = socket.create_server(
+            (host, port), family=family, backlog=BACKLOG, reuse_port=share
+        )
     except (OSError, OverflowError) as error:
         raise InputError(_refused(host, port, error)) from error
     # Connections inherit it. asyncio sets it only where a socket says that its protocol is TCP, and
@@ -72,20 +99,42 @@ def run(
     opened: socket.socket,
     *,
     shutdown_seconds: float = 30.0,
+    request_seconds: float = 60.0,
+    header_seconds: float = 10.0,
+    max_connections: int = 1000,
+    max_connections_per_address: int = 256,
     log_level: str = "info",
 ) -> None:
-    """Serve until a signal says to end; open requests have some seconds to end in.
+    """Serve until a signal says to end.
+
+    Args:
+        app: What answers.
+        opened: The socket that listens.
+        shutdown_seconds: What open requests have to end in.
+        request_seconds: What a request may take.
+        header_seconds: How long a connection may be without a request.
+        max_connections: Connections in all; fewer where the process may open few files.
+        max_connections_per_address: Connections of one address.
+        log_level: The least of the log's levels that is written.
 
     Raises:
+        InputError: The process may open too few files.
         StoreError: The service could not start.
     """
-    logging.basicConfig(
-        level=log_level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    write_log(log_level)
+    held = Connections(
+        room_for(max_connections),
+        max_connections_per_address,
+        header_seconds,
+        request_seconds + END_SECONDS,
     )
-    for quiet in ("httpx", "httpcore"):
-        logging.getLogger(quiet).setLevel(logging.WARNING)
+    # Uvicorn calls it as it does its own class.
+    protocol: Any = partial(BoundedProtocol, held=held)
     config = uvicorn.Config(
         app,
+        http=protocol,
+        ws="none",
+        backlog=BACKLOG,
         log_config=None,
         log_level=log_level,
         access_log=log_level == "debug",
@@ -96,7 +145,7 @@ def run(
     host, port = opened.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"Serving on http://{shown}:{port} (docs at /docs)", file=sys.stderr, flush=True)
-    server = _Server(config)
+    server = _Server(config, held)
     with opened:
         server.run(sockets=[opened])
     if not server.started:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from casewright.serve.service.server import listening, run
 from casewright.serve.service.tokens import check_exposure
 from casewright.serve.session import make_generator, open_chosen
 from casewright.serve.settings import load_settings
-from casewright.serve.tokens import read_tokens
+from casewright.serve.tokens import Grant, TokensFile, read_tokens
 from casewright.stores.paths import data_folder
 
 if TYPE_CHECKING:
@@ -40,10 +40,14 @@ class Asked:
     without_tokens: bool | None = None
     domain: str | None = None
     planner: str | None = None
+    adapter: str | None = None
     generator: str | None = None
     encoder: str | None = None
     threads_file: Path | None = None
+    threads_url: str | None = field(default=None, repr=False)
+    share_port: bool | None = None
     retain: str | None = None
+    corrections_file: Path | None = None
     langserve: bool | None = None
     feedback: str | None = None
 
@@ -57,6 +61,11 @@ def start(asked: Asked) -> None:
     # Read once: a flag is to hide what the environment says, be that right or wrong.
     loaded = load_settings(**asdict(asked))
     settings = loaded.settings
+    # The flag is one of two settings, and hides both.
+    if asked.threads_url is not None:
+        settings = settings.model_copy(update={"threads_file": None})
+    elif asked.threads_file is not None:
+        settings = settings.model_copy(update={"threads_url": None})
     tokens = read_tokens(settings)
     if asked.without_tokens and tokens:
         raise InputError(
@@ -67,7 +76,7 @@ def start(asked: Asked) -> None:
     using = chosen_of(loaded)
     check_shared(using.planner)
     # Before what takes long: a port that is taken is told at once.
-    opened = listening(settings.host, settings.port)
+    opened = listening(settings.host, settings.port, share=settings.share_port)
     try:
         session = open_chosen(using)
     except BaseException:
@@ -90,6 +99,10 @@ def start(asked: Asked) -> None:
                 app,
                 opened,
                 shutdown_seconds=settings.shutdown_seconds,
+                request_seconds=settings.request_seconds,
+                header_seconds=settings.header_seconds,
+                max_connections=settings.max_connections,
+                max_connections_per_address=settings.max_connections_per_address,
                 log_level=settings.log_level,
             )
     finally:
@@ -97,15 +110,21 @@ def start(asked: Asked) -> None:
         opened.close()
 
 
-def options_of(settings: Settings, tokens: dict[str, str]) -> ServiceOptions:
+def options_of(settings: Settings, tokens: dict[str, Grant]) -> ServiceOptions:
     """Return what the settings say of the service."""
     return ServiceOptions(
         tokens=tokens,
+        tokens_again=TokensFile(settings).again,
         max_body_bytes=settings.max_body_bytes,
         max_concurrency=settings.max_concurrency,
+        max_concurrency_per_tenant=settings.max_concurrency_per_tenant,
+        max_tool_threads=settings.max_tool_threads,
         request_seconds=settings.request_seconds,
         threads_file=settings.threads_file,
+        threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
+        thread_days=settings.thread_days,
         retain=settings.retain,
+        corrections_file=settings.corrections_file,
         langserve=settings.langserve,
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
@@ -14,10 +16,13 @@ from starlette.requests import Request
 
 from casewright.errors import InputError
 from casewright.serve.service.problems import problem_response
+from casewright.serve.tokens import Grant
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+#: How often it is looked whether tokens have changed.
+LOOK_SECONDS = 1.0
 #: Whose requests come without tokens.
 LOCAL = "local"
 #: What anyone may read: that the service lives, how it is used, and the page.
@@ -39,26 +44,57 @@ def caller_of(request: Request) -> Caller:
     return found
 
 
+def tenant_of(scope: Scope) -> str:
+    """Return whose request it is; empty where anyone may make it, or nobody looked."""
+    found: Caller | None = scope.get("state", {}).get("caller")
+    return found.tenant if found is not None else ""
+
+
 class Tokens:
     """Knows the tenant of every token.
 
     Tokens are compared by their digests, all of them, in a time that does not depend on which one
     fits or how far.
+
+    Args:
+        tokens: What each token gives.
+        again: Returns the tokens where they have changed, else ``None``; called every second at
+            most. Where tokens were asked for, they are also when none is left.
     """
 
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        self._tenants = [(_digest(token), tenant) for token, tenant in tokens.items()]
+    def __init__(
+        self,
+        tokens: Mapping[str, Grant],
+        again: Callable[[], Mapping[str, Grant] | None] = lambda: None,
+    ) -> None:
+        self._asked_for = bool(tokens)
+        self._again = again
+        self._looked = time.monotonic()
+        self._read(tokens)
 
     def __bool__(self) -> bool:
-        return bool(self._tenants)
+        return self._asked_for
 
     def tenant(self, token: str) -> str | None:
-        """Return a token's tenant; ``None`` where the token is not known."""
+        """Return a token's tenant; ``None`` where the token is not known, or has expired."""
+        self._look()
         given, found = _digest(token), None
-        for digest, tenant in self._tenants:
+        for digest, grant in self._grants:
             if hmac.compare_digest(digest, given):
-                found = tenant
-        return found
+                found = grant
+        if found is None or (found.expires is not None and found.expires <= datetime.now(UTC)):
+            return None
+        return found.tenant
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            if (tokens := self._again()) is not None:
+                self._read(tokens)
+
+    def _read(self, tokens: Mapping[str, Grant]) -> None:
+        self._grants = [(_digest(token), grant) for token, grant in tokens.items()]
 
 
 class Authenticated:
@@ -89,7 +125,7 @@ class Authenticated:
             kind, _, token = headers.get("authorization", "").partition(" ")
             tenant = self._tokens.tenant(token.strip()) if kind.lower() == "bearer" else None
             if tenant is None:
-                detail = "Send a known token: Authorization: Bearer TOKEN."
+                detail = "Send a known token that has not expired: Authorization: Bearer TOKEN."
                 refused = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
                 await refused(scope, receive, send)
                 return
@@ -103,7 +139,7 @@ def is_open(scope: Scope) -> bool:
     return (path in OPEN_PATHS or path.startswith(PAGE)) and scope["method"] in ("GET", "HEAD")
 
 
-def check_exposure(host: str, tokens: Mapping[str, str], *, without_tokens: bool) -> None:
+def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bool) -> None:
     """Look whether the service may listen on an address.
 
     Raises:

@@ -1,3 +1,71 @@
 """Casewright: whole look-up plans in one call, run over case stores, answered with citations."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from casewright.domains import own_domain
+    from casewright.graph import Answer, build_graph
+    from casewright.planner import AnnotatedQuery, CasePlanner, ModelPlanner, Turn
+    from casewright.serve.asking import ask
+    from casewright.stores import Case, CaseStore, Facet
+    from casewright.tools import CallContext, Toolbox, ToolExample, tool
+
 __version__ = "0.1.0"
+
+#: Each public name and the module that exports it, which is imported when the name is first used.
+_MODULES = {
+    "AnnotatedQuery": "planner",
+    "Answer": "graph",
+    "CallContext": "tools",
+    "Case": "stores",
+    "CasePlanner": "planner",
+    "CaseStore": "stores",
+    "Facet": "stores",
+    "ModelPlanner": "planner",
+    "ToolExample": "tools",
+    "Toolbox": "tools",
+    "Turn": "planner",
+    "ask": "serve.asking",
+    "build_graph": "graph",
+    "own_domain": "domains",
+    "tool": "tools",
+}
+
+__all__ = [
+    "AnnotatedQuery",
+    "Answer",
+    "CallContext",
+    "Case",
+    "CasePlanner",
+    "CaseStore",
+    "Facet",
+    "ModelPlanner",
+    "ToolExample",
+    "Toolbox",
+    "Turn",
+    "ask",
+    "build_graph",
+    "own_domain",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name from the module that exports it.
+
+    Raises:
+        AttributeError: There is no such name.
+    """
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"casewright.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted([*__all__, "__version__"])

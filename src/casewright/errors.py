@@ -54,6 +54,14 @@ class StoreDamagedError(StoreError):
     """The store's files cannot be read."""
 
 
+class DiskFullError(StoreError):
+    """The disk of a store or a cache has too little room, or cannot be written to."""
+
+
+class BusyError(CasewrightError):
+    """All places for work are taken; what was asked for can be asked for again later."""
+
+
 class StoreUnavailableError(StoreError):
     """The Qdrant server does not answer, or refuses."""
 

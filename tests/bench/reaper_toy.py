@@ -15,9 +15,6 @@ size = 48
 initial = 0.2
 [data.tevo]
 shots = 1
-[data.drills]
-toolboxes = 2
-questions = 4
 [model.new]
 hidden = 16
 layers = 1
@@ -26,7 +23,7 @@ kv_heads = 1
 intermediate = 32
 vocabulary = 700
 [lora]
-method = "full"
+r = 4
 [training]
 steps = 50
 learning_rate = 2e-2
@@ -50,7 +47,7 @@ BOTH = [
     )
     for number, thing in enumerate(THINGS)
 ]
-#: Drills want more words than a toy shop has.
+#: Small talk, so that there is something to answer without a tool.
 TALK = [
     query(200 + number, text, "s1 = no_evidence()", "no_evidence")
     for number, text in enumerate(

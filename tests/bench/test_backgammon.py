@@ -10,12 +10,23 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.backgammon import represent
-from casewright.bench.backgammon.bert_score import bert_scores
-from casewright.bench.backgammon.comparison import ALONE, COMBINED, WITH_PLAY, WITHOUT
-from casewright.bench.backgammon.labels import LABELS
-from casewright.bench.backgammon.represent import ENCODING, RANDOM, SHUFFLED, Representation
-from casewright.bench.backgammon.retrieval import Asked, lost_by_checkers, lost_by_own, nearest
+from casewright.bench.backgammon import retrieval
+from casewright.bench.backgammon.answers import bert_scores
+from casewright.bench.backgammon.retrieval import (
+    ALONE,
+    COMBINED,
+    ENCODING,
+    LABELS,
+    RANDOM,
+    SHUFFLED,
+    WITH_PLAY,
+    WITHOUT,
+    Asked,
+    Representation,
+    lost_by_checkers,
+    lost_by_own,
+    nearest,
+)
 from casewright.domains.backgammon.case_base import shipped_decisions
 from casewright.domains.backgammon.encoding import encode
 from casewright.domains.backgammon.games import Split, part_of
@@ -51,7 +62,7 @@ def told(data: Path) -> dict[str, Any]:
         def short(known: Any, weighting: float, epochs: int) -> Any:
             return train_network(known, weighting, epochs=2)
 
-        patch.setattr(represent, "train_network", short)
+        patch.setattr(retrieval, "train_network", short)
         options = ["bench", "backgammon", "--data", str(data), "--answers", "6", "--boards", "3"]
         done = CliRunner().invoke(
             app, [*options, "--chat", "openai:tiny", "--json"], catch_exceptions=False

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench import evidence
+from casewright.bench import harness
 from casewright.domains import Domain, OpenDomain
 from casewright.planner import AnnotatedQuery
 from casewright.serve.cli import app
@@ -66,8 +66,8 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
         scopes={"who": tuple(OWNED)},
     )
     monkeypatch.setattr("casewright.domains.find_domain", lambda name: domain)
-    monkeypatch.setattr(evidence, "default_encoder", HashingEncoder)
-    monkeypatch.setattr(evidence, "data_folder", Path)
+    monkeypatch.setattr(harness, "default_encoder", HashingEncoder)
+    monkeypatch.setattr(harness, "data_folder", Path)
     return made
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -59,9 +60,18 @@ def test_plans_are_those_of_the_seed(report: Bench) -> None:
         assert row["path_ms"] == pytest.approx(median(paths) * 1000)
 
 
-def test_bench_for_people_is_a_table_on_stdout(tmp_path: Path) -> None:
+def test_bench_for_people_is_a_table_on_stdout_that_names_the_commit(
+    tmp_path: Path, report: Bench
+) -> None:
     done = run(tmp_path, "bench", "executor", "--dags", "1")
     assert done.returncode == 0
+    commit = report["machine"]["commit"]
+    if commit is None:
+        # It is no checkout.
+        assert "Printed by" not in done.stdout
+    else:
+        assert re.fullmatch(r"[0-9a-f]{7,}\+?", commit)
+        assert f"Printed by {commit}." in done.stdout
     assert "ratio_casewright_over_critical_path_p50" in done.stdout
     assert "send_waves" in done.stdout
     assert "{" not in done.stdout

@@ -10,20 +10,26 @@ from typer.testing import CliRunner
 
 from casewright.bench.legal import protocol as legal
 from casewright.bench.legal.data import find_sets
-from casewright.bench.legal.measures import KS, WEIGHTINGS, random_f1_at_k
-from casewright.bench.legal.retrieval import CuedEncoder, Trial, label_of
+from casewright.bench.legal.retrieval import (
+    KS,
+    WEIGHTINGS,
+    CuedEncoder,
+    Trial,
+    label_of,
+    random_f1_at_k,
+)
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.serve.cli import app
-from tests.bench.legal_helpers import (
+from tests.serve.helpers import run
+from tests.support.encoders import HashingEncoder
+from tests.support.multihop import (
     TOWNS,
     multihop_folder,
     published_table,
     town_items,
     write_lines,
 )
-from tests.serve.helpers import run
-from tests.support.encoders import HashingEncoder
 
 LABELS = [label_of(weights) for weights in WEIGHTINGS]
 SETS = ("hotpotqa", "musique")

@@ -12,14 +12,20 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 from typer.testing import CliRunner
 
-from casewright.bench.legal.answerers import Chatting
-from casewright.bench.legal.answers import NO_CASES, SETTINGS, anova, compare, measure_answers
+from casewright.bench.legal.answers import (
+    NO_CASES,
+    SETTINGS,
+    Chatting,
+    anova,
+    compare,
+    measure_answers,
+)
 from casewright.bench.legal.data import find_sets
 from casewright.errors import CasewrightError
 from casewright.serve.cli import app
-from tests.bench.legal_helpers import TOWNS, multihop_folder
 from tests.serve.helpers import run
 from tests.support.encoders import HashingEncoder
+from tests.support.multihop import TOWNS, multihop_folder
 
 
 class Lawyer(SimpleChatModel):
@@ -54,8 +60,8 @@ def folder(tmp_path: Path) -> Path:
 def test_t_test_of_a_worked_example() -> None:
     none = np.array([0.2, 0.2, 0.2, 0.2])
     told = compare({NO_CASES: none, "cases": none + np.array([0.1, 0.2, 0.3, 0.4])})
-    assert told["cases"].mean == pytest.approx(0.45)
-    assert told["cases"].deviation == pytest.approx(0.129099, abs=1e-6)
+    assert told["cases"].cosine == pytest.approx(0.45)
+    assert told["cases"].sd == pytest.approx(0.129099, abs=1e-6)
     assert told["cases"].difference == pytest.approx(0.25)
     # 0.25 / (0.129099 / 2), three degrees of freedom, one tail.
     assert told["cases"].t == pytest.approx(3.87298, abs=1e-5)

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casewright.bench.legal.measures import (
+from casewright.bench.legal.retrieval import (
     KS,
     SHUFFLES,
+    best_weighting,
+    blend,
     f1_at_k,
     paired_difference,
     random_f1_at_k,
+    ranks_of,
     shuffled_f1_at_k,
+    simplex,
     strangers,
 )
-from casewright.bench.legal.weights import best_weighting, blend, ranks_of, simplex
 
 
 def test_f1_at_k_of_a_worked_example() -> None:

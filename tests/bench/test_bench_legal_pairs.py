@@ -11,8 +11,8 @@ from casewright.bench.legal.data import SHIPPED, find_sets
 from casewright.bench.legal.pair_writing import check_pairs_output, write_pairs
 from casewright.domains.legal.data import data_file
 from casewright.errors import CasewrightError, InputError
-from tests.bench.legal_helpers import write_lines
 from tests.serve.helpers import one_line_error, run
+from tests.support.multihop import write_lines
 
 MODEL = ("--model", "ollama:mistral")
 
@@ -71,7 +71,7 @@ def test_case_that_others_are_cited_like_is_in_no_pair(cases: Path) -> None:
         file.write(json.dumps(record(0, "Mr Wren lived in Ilk.")) + "\n")
     output = cases.with_name("pairs.jsonl")
     made = write_pairs(str(cases), output, answering(*replies(3)), progress=False)
-    assert (made.cases, made.citations_of_several_cases, made.questions) == (9, 2, 3)
+    assert (made.cases, made.cases_left_out_as_others_are_cited_alike, made.questions) == (9, 2, 3)
     lines = output.read_text(encoding="utf-8").splitlines()
     parents = {parent for line in lines for parent in json.loads(line)["parents"]}
     assert len(parents) == 6

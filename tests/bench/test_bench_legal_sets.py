@@ -10,16 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.bench.legal.data import QaSet, find_sets
-from casewright.bench.legal.multihop import FILES, read_multihop, reference_sentence
-from casewright.bench.legal.paragraphs import (
-    Paragraph,
-    first_sentence,
-    paragraph_case,
-    paragraph_question,
-)
+from casewright.bench.legal.data import QaSet, find_sets, read_multihop, reference_sentence
+from casewright.bench.legal.paragraphs import first_sentence, paragraph_case, paragraph_question
 from casewright.errors import InputError
-from tests.bench.legal_helpers import (
+from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph
+from tests.support.multihop import (
     TOWNS,
     Item,
     multihop_folder,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench import frozen
+from casewright.bench import frozen, harness
 from casewright.bench import planner as bench
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
@@ -81,9 +81,8 @@ def toy(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: made.domain)
-        patch.setattr(bench, "default_encoder", lambda: encoder)
+        patch.setattr(harness, "default_encoder", lambda: encoder)
         patch.setattr(bench, "_trained", learned)
-        patch.setattr(frozen, "default_encoder", lambda: encoder)
         patch.setattr(frozen, "open_reader", lambda domain: taught_reader.reader)
         patch.setattr(bench, "FIRST_SIZE", 10)
         yield made

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.reaper import material as module
-from casewright.bench.reaper.ablations import ablation_rows
+from casewright.bench import harness
 from casewright.bench.reaper.asking import open_asking
-from casewright.bench.reaper.beside import measure_beside
-from casewright.bench.reaper.held_out import halves, held_shapes
-from casewright.bench.reaper.material import Material, open_material
-from casewright.bench.reaper.report import draw_rows
-from casewright.bench.reaper.row import QuestionSet, Row, trainings_of
-from casewright.bench.reaper.start import given_start
-from casewright.bench.reaper.studies import held_out_queries, study_rows
-from casewright.bench.reaper.trial import ReaperTrial
+from casewright.bench.reaper.measure import draw_rows, measure_beside
+from casewright.bench.reaper.rows import (
+    Material,
+    QuestionSet,
+    Row,
+    ablation_rows,
+    open_material,
+    trainings_of,
+)
+from casewright.bench.reaper.studies import halves, held_out_queries, held_shapes, study_rows
+from casewright.bench.reaper.trial import REAPER, ReaperTrial
+from casewright.bench.reaper.workplace import given_start
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
 from casewright.finetune.examples.shots import plain
@@ -55,7 +58,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     encoder = CachedEncoder(HashingEncoder(128), tmp_path_factory.mktemp("embeddings"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: domain)
-        patch.setattr(module, "default_encoder", lambda: encoder)
+        patch.setattr(harness, "default_encoder", lambda: encoder)
         # Without a grammar, a network that has learned little never ends.
         patch.setattr("casewright.planner.model_planner.FREE_TOKENS", 24)
         yield
@@ -96,17 +99,13 @@ def second(toy: None, work: Path, recipe: Path) -> Bench:
     return measured(work, recipe, "--table", "2")
 
 
-def test_rows_start_from_one_network_that_was_drilled_and_are_not_drilled_again(
+def test_rows_start_from_one_new_network_where_the_recipe_names_no_base(
     second: Bench, work: Path
 ) -> None:
-    (start,) = (folder for folder in (work / "bases").iterdir() if "drilled" in folder.name)
-    card = json.loads((start / "casewright.json").read_text())
-    assert card["metrics"]["examples_training"] == 8
+    (start,) = (work / "bases").iterdir()
     rows = [json.loads(file.read_text()) for file in (work / "planners").glob("*/casewright.json")]
     assert len(rows) > 2
-    for row in rows:
-        assert row["base"].endswith(start.name)
-        assert row["data"]["manifest"]["data"]["drills"]["toolboxes"] == 0
+    assert {row["base"] for row in rows} == {start.name}
 
 
 def lines_of(report: Bench, row: str) -> list[Bench]:
@@ -122,24 +121,23 @@ def study(material: Material, recipe: Path) -> list[Row]:
     return study_rows(material, data, ReaperTrial(recipe=str(recipe), tool="desk", limit=8))
 
 
-def test_every_row_is_asked_in_five_ways_and_beside_what_it_has_to_beat(second: Bench) -> None:
-    alone = [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")]
-    ways = [("on", "on", "on"), *((*way, "off") for way in alone)]
+def test_every_row_is_asked_in_four_ways_and_beside_what_it_has_to_beat(second: Bench) -> None:
+    ways = [("on", "on"), ("on", "off"), ("off", "on"), ("off", "off")]
     for row in ("all parts", "without Evolve and DQS", "without Evolve, TEvo and DQS"):
         lines = lines_of(second, row)
         assert [line["planner"] for line in lines] == [
-            *["trained"] * 5,
-            *["random weights"] * 3,
+            *["trained"] * 4,
+            *["random weights"] * 2,
             "case planner",
         ]
-        told = [(line["grammar"], line["plan cases"], line["aids"]) for line in lines[:8]]
-        assert told == [*ways, *ways[:3]]
+        told = [(line["grammar"], line["plan cases"]) for line in lines[:6]]
+        assert told == [*ways, *ways[:2]]
         for line in lines:
             assert line["count"] == 2
             assert 0 <= line["arguments"] <= line["tools"] <= 1
             assert line["low"] <= line["tools"] <= line["high"]
-        assert {line["steps"] for line in lines[:5]} == {STEPS}
-        assert all(line["examples"] > 40 and line["tokens"] > 1000 for line in lines[:5])
+        assert {line["steps"] for line in lines[:4]} == {STEPS}
+        assert all(line["examples"] > 40 and line["tokens"] > 1000 for line in lines[:4])
 
 
 def test_instruction_following_counts_with_the_grammar_off_alone(second: Bench) -> None:
@@ -160,9 +158,8 @@ def test_a_row_that_needs_instructions_says_that_there_are_none(second: Bench) -
 
 
 def test_margins_are_those_of_the_lines(second: Bench) -> None:
-    served, alone, *_, case = lines_of(second, "all parts")
+    served, *_, case = lines_of(second, "all parts")
     figures = second["figures"]
-    assert figures["tools_table_2_all_parts_alone"] == alone["tools"]
     assert figures["tools_table_2_all_parts"] == served["tools"]
     margin = figures["tools_table_2_all_parts_over_case_planner"]
     assert margin == pytest.approx(served["tools"] - case["tools"], abs=1e-3)
@@ -258,14 +255,18 @@ def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_s
     report = measured(work, recipe, "--table", "1", "--planner", str(folder))
     lines = lines_of(report, "shipped planner")
     # Two of the three frozen questions, each of a class of its own.
-    assert [line["class"] for line in lines[2:]] == ["all"] * 5
+    assert [line["class"] for line in lines[2:]] == ["all"] * 4
     assert {line["class"] for line in lines[:2]} < {"desk", "find", "no_evidence"}
-    assert "ms_p50 207" in lines[2]["paper"]
+    told = "tools 0.96, arguments_paper 0.92, ms_p50 207 (6,296 queries)"
+    assert lines[2]["published"] == told
+    untuned = lines_of(report, "its base, not tuned")
+    assert [line["class"] for line in untuned[2:]] == ["all"] * 4
+    assert untuned[2]["published"] == "tools 0.72 (not tuned)"
     seeds = [line["row"] for line in report["rows"] if line["planner"] == "random weights"]
     assert len(set(seeds)) == 3
-    assert "give it by --base" in lines_of(report, "its base before LoRA")[0]["note"]
     for name in ("case planner", "classifiers"):
         assert lines_of(report, name)[-1]["class"] == "all"
+    assert "tools 0.94" in lines_of(report, "classifiers")[-1]["published"]
 
 
 def test_table_2_takes_parts_away_one_after_the_other(
@@ -279,7 +280,9 @@ def test_table_2_takes_parts_away_one_after_the_other(
     assert [d.instructions.evolved for d in told] == [0.5, 0.0, 0.0, 0.0]
     assert [d.sampling.method for d in told] == ["dqs", "dqs", "random", "random"]
     assert [d.tevo.enabled for d in told] == [True, True, True, False]
-    assert len({d.instructions.share for d in told}) == 1
+    assert {d.instructions.share for d in told} == {1.0}
+    assert [row.paper.tools for row in rows] == [0.96, 0.95, 0.87, 0.91]
+    assert [row.paper.only_provided for row in rows] == [1.0, 0.76, 1.0, 0.85]
     assert {len(row.questions.cases) for row in rows} == {48}
 
 
@@ -291,8 +294,31 @@ def test_table_3_varies_the_share_of_instructions_and_the_tasks(
     rows = [row for row in ablation_rows(material, data, tmp_path) if row.table == "3"]
     told = [row.training.data for row in rows if row.training]
     found = [(d.instructions.share, d.ttg.tasks_per_query) for d in told]
-    assert found == [(0.0, 3), (0.2, 3), (0.5, 3), (0.2, 0), (0.2, 4), (0.2, 5)]
-    assert [row.paper.only_provided for row in rows[:3]] == [0.23, 1.0, None]
+    mixtures = [(0.4, 3), (0.5, 3), (0.6, 3), (1.0, 3), (1.0, 4), (1.0, 5)]
+    assert found == [(0.0, 3), (1.0, 0), *mixtures]
+    paper = [row.paper.told(grammar=grammar) for grammar in (True, False) for row in rows[:2]]
+    assert paper == [
+        "tools 0.92 (19k tasks)",
+        "tools 0.2 (147k instructions)",
+        "only_provided 0.23 (19k tasks)",
+        "only_provided 0.71 (147k instructions)",
+    ]
+    # The paper's best mixture is what Table 2 begins with.
+    assert rows[6].training is not None
+    assert rows[6].training.name == "all-parts"
+
+
+def test_the_shipped_recipe_trains_adapters_on_the_packaged_base() -> None:
+    recipe = Recipe.read(find_recipe("reaper"), files=False)
+    assert recipe.model.base == "smollm2"
+    assert recipe.lora.method == "lora"
+    assert recipe.data.corpus.copies == 1
+
+
+def test_f1_of_a_class_is_published_where_the_paper_has_it() -> None:
+    assert REAPER.told("prod_search") == "f1 0.95 (6,296 queries)"
+    assert REAPER.told("multi_step") is None
+    assert REAPER.told("prod_search", grammar=False) is None
 
 
 def test_no_study_asks_what_was_learned_or_is_shown(material: Material, recipe: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from casewright.bench.service.load import Load, load
+from casewright.bench.service import Load, load
 from tests.serve.helpers import built_home, result, run
 
 

@@ -10,14 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casewright.bench.stores.cbrkit import Cbrkit, check_cbrkit
-from casewright.bench.stores.data import FACETS, WEIGHTS, query_of, weights_of, write_vectors
+from casewright.bench.stores.data import (
+    FACETS,
+    WEIGHTS,
+    exact_scores,
+    query_of,
+    recall,
+    same_order,
+    weights_of,
+    write_vectors,
+)
 from casewright.bench.stores.measure import measure_stores, sizes_of
-from casewright.bench.stores.measures import exact_scores, recall, same_order
-from casewright.bench.stores.named_edge import EdgeNamed
-from casewright.bench.stores.named_local import LocalNamed
-from casewright.bench.stores.systems import Casewright, System
-from casewright.bench.stores.worker import Spec, Worker
+from casewright.bench.stores.named import EdgeNamed, LocalNamed
+from casewright.bench.stores.systems import Casewright, Cbrkit, System, check_cbrkit
+from casewright.bench.stores.worker import Spec, Worker, build, searches
 from casewright.errors import DependencyError, InputError, StoreError
 from tests.serve.helpers import Done, one_line_error, result, run
 
@@ -111,9 +117,9 @@ def test_exact_searches_find_what_numpy_finds(
     system.build(cases)
     system.close()
     system.open()
-    searches = {name: way for name, way in system.searches().items() if name in EXACT}
-    assert searches
-    for name, search in searches.items():
+    exact = {name: way for name, way in system.searches().items() if name in EXACT}
+    assert exact
+    for name, search in exact.items():
         for query in range(QUERIES):
             answer = search(query_of(queries, query), weights_of(query))
             found = list(system.numbers(answer))
@@ -224,15 +230,15 @@ def test_without_cbrkit_the_bench_says_how_to_install_it(monkeypatch: pytest.Mon
 
 
 def test_cbrkit_with_another_interface_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("casewright.bench.stores.cbrkit.version", lambda package: "1.7.1")
+    monkeypatch.setattr("casewright.bench.stores.systems.version", lambda package: "1.7.1")
     with pytest.raises(DependencyError, match=r"1\.7\.1.*pip install 'cbrkit>=0\.14,<0\.15'"):
         check_cbrkit()
 
 
 def test_process_that_ends_is_told_with_its_system(tmp_path: Path) -> None:
     with Worker(Spec("cbrkit"), tmp_path) as worker:
-        assert list(worker.searches())
+        assert worker.do(searches)
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(StoreError, match="cbrkit"):
-            worker.build()
+            worker.do(build)

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.chat import local_server, measure
-from casewright.bench.chat.random_model import save_random_model
-from casewright.bench.chat.served import RANDOM, ROUND_TRIPS, WARM, Served, served
+from casewright.bench import chat as measure
+from casewright.bench import harness
+from casewright.bench.chat import RANDOM, ROUND_TRIPS, WARM, Served, local_server, served
+from casewright.bench.models import save_random_model
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, DependencyError, InputError
 from casewright.planner import AnnotatedQuery, ChatPlanner, PlanRequest, chat_model, plan_store
@@ -74,7 +75,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     encoder = CachedEncoder(HashingEncoder(256), tmp_path_factory.mktemp("embeddings"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("casewright.domains.find_domain", lambda name: domain)
-        patch.setattr(measure, "default_encoder", lambda: encoder)
+        patch.setattr(harness, "default_encoder", lambda: encoder)
         yield
 
 
@@ -237,36 +238,36 @@ def test_a_random_model_is_the_same_every_time(tmp_path: Path) -> None:
 def test_a_server_that_ends_at_once_shows_its_log(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(local_server, "CHILD", "casewright.bench.chat.no_such_module")
+    monkeypatch.setattr(measure, "SERVER", "import no_such_module")
     with (
         pytest.raises(CasewrightError, match="ended with code 1 before it was up"),
-        local_server.local_server(tmp_path),
+        local_server(tmp_path),
     ):
         pass
-    assert "No module named casewright.bench.chat.no_such_module" in capfd.readouterr().err
+    assert "No module named 'no_such_module'" in capfd.readouterr().err
 
 
 def test_a_server_that_is_not_up_in_time_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
-    start = local_server._start
 
-    def seen(*arguments: Any) -> subprocess.Popen[bytes]:
-        started.append(start(*arguments))
-        return started[-1]
+    class Seen(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
 
-    monkeypatch.setattr(local_server, "_start", seen)
+    monkeypatch.setattr(harness.subprocess, "Popen", Seen)
     with (
         pytest.raises(CasewrightError, match=r"not up within 0\.2 s"),
-        local_server.local_server(tmp_path, seconds=0.2),
+        local_server(tmp_path, seconds=0.2),
     ):
         pass
     assert [process.poll() is not None for process in started] == [True]
 
 
 def test_a_server_ends_with_whoever_started_it() -> None:
-    command = [sys.executable, "-m", local_server.CHILD, "serve", "nothing", "--port", "1"]
+    command = [sys.executable, "-c", measure.SERVER, "serve", "nothing", "--port", "1"]
     reading, writing = os.pipe()
     with subprocess.Popen(command, stdin=reading, stderr=subprocess.DEVNULL) as process:
         os.close(reading)
@@ -278,9 +279,9 @@ def test_a_server_ends_with_whoever_started_it() -> None:
 def test_a_server_without_its_packages_names_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(local_server, "NEEDED", ("fastapi", "no_such_package"))
+    monkeypatch.setattr(measure, "NEEDED", ("fastapi", "no_such_package"))
     with (
         pytest.raises(DependencyError, match=r"needs no_such_package\. Run: pip install"),
-        local_server.local_server(tmp_path),
+        local_server(tmp_path),
     ):
         pass

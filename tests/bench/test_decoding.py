@@ -9,26 +9,35 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.decoding import examples
-from casewright.bench.decoding.agreement import first_difference
-from casewright.bench.decoding.bandwidth import measure_bandwidth, weight_bytes
-from casewright.bench.decoding.examples import COUNTS
-from casewright.bench.decoding.grammar_cost import filled, with_spans_only
+from casewright.bench.decoding import costs
+from casewright.bench.decoding.costs import COUNTS, WIDTHS, filled, with_spans_only
 from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
-from casewright.bench.decoding.models import ModelChoice
-from casewright.bench.decoding.script import ScriptWriter
-from casewright.bench.decoding.step_cost import WIDTHS
-from casewright.bench.decoding.systems import KEPT, OWN, Systems
-from casewright.bench.decoding.tasks import (
+from casewright.bench.decoding.systems import (
+    CHOICE,
+    DRAFTED,
+    GENERATED,
+    KEPT,
+    OWN,
+    UNDRAFTED,
+    Systems,
+    first_difference,
+)
+from casewright.bench.models import (
+    ModelChoice,
+    measure_bandwidth,
+    tokenizer_texts,
+    weight_bytes,
+)
+from casewright.bench.report import Report
+from casewright.bench.scripts import (
     PromptShape,
-    TaskWriter,
+    ScriptWriter,
+    make_tasks,
     other_plan_cases,
     read_range,
     read_shape,
     shuffled_queries,
 )
-from casewright.bench.decoding.tokenizer import tokenizer_texts
-from casewright.bench.report import Report
 from casewright.domains import find_domain
 from casewright.errors import GrammarError, InputError
 from casewright.planner import PlanRequest, render_prompt
@@ -154,7 +163,7 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a network of random weights writes by itself is as long as it may be.
-    monkeypatch.setattr(examples, "COUNTS", (0, 1))
+    monkeypatch.setattr(costs, "COUNTS", (0, 1))
     model.network.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     chosen = ModelChoice(name=str(tmp_path))
@@ -164,14 +173,17 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     shares = [row["tools_right"] for row in made.rows if "plan cases" in row["system"]]
     assert len(shares) == 2
     assert all(0 <= share <= 1 for share in shares)
+    own = {row["system"]: row["model_steps"] for row in made.rows if CHOICE in row["system"]}
+    assert own[DRAFTED] <= own[UNDRAFTED] < own[GENERATED]
+    assert made.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
 
 
 def test_model_steps_are_calls_of_the_network(
     model: LanguageModel, grammar: PlanGrammar, shop: Toolbox
 ) -> None:
-    (task,), _ = TaskWriter(model, grammar, shop).tasks(shuffled_queries(QUERIES, 0), 1)
+    (task,), _ = make_tasks(model, grammar, shop, shuffled_queries(QUERIES, 0), 1)
     prompt = model.encode(render_prompt(task.request))
-    systems = dict(Systems(model, grammar, prompt.head).named())
+    systems = Systems(model, grammar, prompt.head).named()
     calls: list[int] = []
     counting = model.network.register_forward_pre_hook(lambda *given: calls.append(1))
     try:
@@ -298,6 +310,8 @@ def test_models_that_cannot_be_had_are_refused() -> None:
         ModelChoice(size="9b")
     with pytest.raises(InputError, match="--model"):
         ModelChoice(adapter="here")
+    with pytest.raises(InputError, match="--model"):
+        ModelChoice(name="mistral", adapter="here")
     with pytest.raises(InputError, match="int8"):
         ModelChoice(dtype="int8")
     with pytest.raises(InputError, match="cuda:9"):

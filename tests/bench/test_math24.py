@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.math24 import represent
-from casewright.bench.math24.answerers import by_chat
-from casewright.bench.math24.data import Puzzles, read_puzzles
-from casewright.bench.math24.retrieval import NAMES, table_of
+from casewright.bench import math24 as represent
+from casewright.bench.math24 import NAMES, Puzzles, by_chat, read_puzzles, table_of
 from casewright.domains.math24.decomposition import classes, decomposable_problems
 from casewright.domains.math24.latent_training import train_comparing_latent, train_paper_latent
 from casewright.errors import InputError

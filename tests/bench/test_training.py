@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from casewright.bench import training as module
 from casewright.bench.report import Report
-from casewright.bench.training import child
-from casewright.bench.training import measure as module
-from casewright.bench.training.measure import TrainingTrial, measure_training
-from casewright.bench.training.systems import SYSTEMS
+from casewright.bench.training import SYSTEMS, TrainingTrial, measure_training
 from casewright.errors import InputError
-from casewright.finetune.training.silence import silence
 
 #: TRL computes in 16 bits by default, which a CPU does slowly.
 pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def measured(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
-    def trained(task: child.Task) -> dict[str, Any]:
-        with silence():
-            return child.measure(task, tmp_path_factory.mktemp("training"))
-
+def measured(home: Path) -> Iterator[Report]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_HOME", str(home))
         # Three processes would take most of the time to import.
-        patch.setattr(module, "_trained", trained)
+        patch.setattr(module, "_trained", module.train_once)
         yield measure_training(TrainingTrial("tiny", "tiny", examples=1, device="cpu"))
 
 
@@ -69,5 +61,3 @@ def test_systems_that_trained_on_different_examples_are_not_compared() -> None:
 def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(InputError, match="huge"):
         TrainingTrial(size="huge")
-    with pytest.raises(InputError, match="all weights"):
-        measure_training(TrainingTrial("tiny", "shipped-base"))

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench.truthfulqa.data import cases_of, read_truthfulqa
-from casewright.bench.truthfulqa.retrievers import NAMES
+from casewright.bench.truthfulqa import NAMES, cases_of, read_truthfulqa
 from casewright.errors import InputError
 from casewright.serve.cli import app
 from tests.support.tiny_mistral import save_tiny

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +46,9 @@ def _sections() -> Iterator[Section]:
 
 
 SECTIONS = list(_sections())
+
+
+STALE = runpy.run_path(str(DOCS / "_site" / "stale.py"))
 
 
 def _benches() -> set[str]:
@@ -94,3 +99,26 @@ def test_every_plot_is_shown_once_beside_the_command_that_draws_it() -> None:
     )
     for name, section in shown:
         assert any(f"--plot {name}" in command for command in section.commands), section
+
+
+def test_a_table_is_stale_where_what_it_measures_changed_since_its_commit(tmp_path: Path) -> None:
+    assert set(STALE["MEASURED"]) == _benches()
+    roots = {path for paths in STALE["MEASURED"].values() for path in paths.split()}
+    assert all((DOCS.parent / path).exists() for path in roots)
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    for name in ("graph", "stores"):
+        (tmp_path / name).write_text("one")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    commit = git("rev-parse", "--short", "HEAD")
+    page = f"## `casewright bench executor`\n\nPrinted by `{commit}+`.\n## `casewright bench x`\n"
+    assert list(STALE["sections"](page)) == [("executor", commit), ("x", None)]
+    (tmp_path / "graph").write_text("two")
+    assert "1 file changed" in STALE["changed_since"](tmp_path, commit, ["graph"])
+    assert STALE["changed_since"](tmp_path, commit, ["stores"]) == ""

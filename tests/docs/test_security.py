@@ -29,7 +29,8 @@ ROWS = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("
 @pytest.mark.parametrize("file", sorted({file for file, _ in NAMED}))
 def test_every_test_that_the_page_names_is_there(file: str) -> None:
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    defined = {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = {one.name for one in tree.body if isinstance(one, kinds)}
     assert {test for named, test in NAMED if named == file} <= defined
 
 

@@ -70,7 +70,7 @@ def _has_what_is_exported(site: Path) -> None:
         assert sorted(set(exported) - told) == []
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     assert 'id="casewright-finetune-reader"' in commands
-    assert "--no-aids" in commands
+    assert "--no-grammar" in commands
     settings = (site / "reference" / "settings.html").read_text(encoding="utf-8")
     assert "CASEWRIGHT_SHUTDOWN_SECONDS" in settings
 

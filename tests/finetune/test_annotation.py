@@ -10,7 +10,6 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.finetune.queries.annotation import (
-    FAILURES,
     AnnotationReport,
     annotate,
     rest_file,
@@ -18,6 +17,7 @@ from casewright.finetune.queries.annotation import (
     write_rest,
 )
 from casewright.finetune.queries.annotation_sheet import sheet_record
+from casewright.finetune.queries.no_answer import MOST_FAILURES
 from casewright.finetune.queries.resumed_lines import ResumedLines
 from casewright.planner import ChatPlanner, read_annotated
 from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
@@ -189,7 +189,7 @@ def test_a_model_that_fails_is_asked_no_more(tmp_path: Path) -> None:
     source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(9)))
     model = scripted(ASKED, *[ValueError("no credit")] * 9)
     report, _ = annotated(source, model)
-    assert (report.added, len(model.heard), len(report.rest)) == (1, 1 + FAILURES, 8)
+    assert (report.added, len(model.heard), len(report.rest)) == (1, 1 + MOST_FAILURES, 8)
     assert "3 times in a row" in report.stopped
     assert "no credit" in report.stopped
     assert all(problem.empty for problem in report.problems)

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from casewright.errors import InputError
-from casewright.finetune.queries import dqs
-from casewright.finetune.queries.dqs import DqsSettings, refined_pool, sample_dqs
+from casewright.finetune.queries import similarity
+from casewright.finetune.queries.choose import DqsSource, extreme_queries, sample_dqs
 from casewright.finetune.queries.similarity import best_similarity, distinct
 from tests.support.examples import at_most
 
@@ -40,39 +39,38 @@ def cosines(rows: Vectors, columns: Vectors) -> NDArray[np.float64]:
     return np.round(own @ other.T, 6)
 
 
-def naive_pool(initial: Vectors, large: Vectors, m: int) -> set[int]:
-    found: set[int] = set()
-    for row in cosines(initial, large):
-        places = range(len(large))
-        found |= set(sorted(places, key=lambda at: (-row[at], at))[:m])
-        found |= set(sorted(places, key=lambda at: (row[at], at))[:m])
-    return found
+def naive_extremes(initial: Vectors, large: Vectors, share: float) -> set[int]:
+    near = cosines(large, initial)
+    count = round(share * len(large))
+    most = sorted(range(len(large)), key=lambda at: (-near[at].max(), at))[:count]
+    least = sorted(range(len(large)), key=lambda at: (near[at].min(), at))[:count]
+    return {*most, *least}
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(given=pools(), m=st.integers(1, 6), block=st.integers(1, 5))
-def test_the_refined_pool_is_that_of_the_full_matrix_however_it_is_cut(
-    given: tuple[Vectors, Vectors], m: int, block: int
+@given(given=pools(), share=st.sampled_from([0.1, 0.25, 0.4]), block=st.integers(1, 5))
+def test_the_extremes_are_those_of_the_full_matrix_however_it_is_cut(
+    given: tuple[Vectors, Vectors], share: float, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dqs, "ROWS", block)
-        patch.setattr(dqs, "COLUMNS", block + 1)
-        found = refined_pool(*given, m)
-    assert set(found.tolist()) == naive_pool(*given, m)
+        patch.setattr(similarity, "ROWS", block)
+        patch.setattr(similarity, "COLUMNS", block + 1)
+        found = extreme_queries(*given, share)
+    assert set(found.tolist()) == naive_extremes(*given, share)
     assert found.tolist() == sorted(set(found.tolist()))
 
 
 def test_of_equally_similar_queries_the_first_are_extremes() -> None:
     initial = np.array([[1.0, 0.0]], dtype=np.float32)
     large = np.array([[0, 1], [3, 0], [1, 0], [2, 0], [0, 2], [0, 3]], dtype=np.float32)
-    assert refined_pool(initial, large, 2).tolist() == [0, 1, 2, 4]
+    assert extreme_queries(initial, large, 0.34).tolist() == [0, 1, 2, 4]
 
 
 def test_extremes_are_both_the_most_and_the_least_similar() -> None:
     initial = np.array([[1.0, 0.0]], dtype=np.float32)
     angles = np.linspace(0, np.pi, 9)
     large = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    assert refined_pool(initial, large, 2).tolist() == [0, 1, 7, 8]
+    assert extreme_queries(initial, large, 0.2).tolist() == [0, 1, 7, 8]
 
 
 @pytest.fixture(scope="module")
@@ -85,23 +83,33 @@ def unlike() -> tuple[Vectors, Vectors]:
 
 
 def test_as_many_are_sampled_as_the_initial_pool_has(unlike: tuple[Vectors, Vectors]) -> None:
-    rows = sample_dqs(*unlike, DqsSettings(extremes=3))
+    rows = sample_dqs(*unlike, extremes=0.1)
     assert len(set(rows)) == 40
-    assert set(rows) <= set(refined_pool(*unlike, 3).tolist())
+
+
+def test_the_refined_pool_is_the_large_one_without_the_extremes(
+    unlike: tuple[Vectors, Vectors],
+) -> None:
+    extremes = set(extreme_queries(*unlike, 0.1).tolist())
+    refined = sample_dqs(*unlike, 900 - len(extremes), extremes=0.1)
+    assert set(refined) == set(range(900)) - extremes
+    removed = sample_dqs(*unlike, len(extremes), source="extremes", extremes=0.1)
+    assert set(removed) == extremes
 
 
 def test_the_large_pool_is_sampled_as_printed(unlike: tuple[Vectors, Vectors]) -> None:
-    rows = sample_dqs(*unlike, DqsSettings(extremes=3, source="large"))
+    rows = sample_dqs(*unlike, extremes=0.1, source="large")
     assert len(set(rows)) == 40
-    assert not set(rows) <= set(refined_pool(*unlike, 3).tolist())
+    extremes = set(extreme_queries(*unlike, 0.1).tolist())
+    assert set(rows) & extremes
+    assert set(rows) - extremes
 
 
-@pytest.mark.parametrize("source", ["refined", "large"])
-def test_a_seed_gives_one_sample(unlike: tuple[Vectors, Vectors], source: str) -> None:
-    settings = DqsSettings.model_validate({"source": source, "size": 25})
-    first = sample_dqs(*unlike, settings, seed=3)
-    assert sample_dqs(*unlike, settings, seed=3) == first
-    assert sample_dqs(*unlike, settings, seed=4) != first
+@pytest.mark.parametrize("source", ["refined", "large", "extremes"])
+def test_a_seed_gives_one_sample(unlike: tuple[Vectors, Vectors], source: DqsSource) -> None:
+    first = sample_dqs(*unlike, 25, source=source, seed=3)
+    assert sample_dqs(*unlike, 25, source=source, seed=3) == first
+    assert sample_dqs(*unlike, 25, source=source, seed=4) != first
     assert len(first) == 25
 
 
@@ -112,7 +120,7 @@ def test_memory_does_not_grow_with_the_pools() -> None:
     for size in (5_000, 20_000):
         large = rng.normal(size=(size, 32)).astype(np.float32)
         tracemalloc.start()
-        refined_pool(initial, large, 10)
+        extreme_queries(initial, large, 0.1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # The full matrix would be 96 MB. What grows is one bit of the answer, and its row, a query.
@@ -121,10 +129,14 @@ def test_memory_does_not_grow_with_the_pools() -> None:
 
 
 def test_too_small_a_refined_pool_is_told_with_its_mend() -> None:
-    initial = np.ones((5, 2), dtype=np.float32)
-    large = np.eye(2, dtype=np.float32).repeat(20, axis=0)
-    with pytest.raises(InputError, match=r"5 queries .* refined pool has 1. Raise the extremes"):
-        sample_dqs(initial, large, DqsSettings(extremes=1))
+    initial, large = np.ones((5, 2), dtype=np.float32), np.ones((8, 2), dtype=np.float32)
+    with pytest.raises(InputError, match=r"5 queries .* extremes pool has 0. Raise the extremes"):
+        sample_dqs(initial, large, source="extremes")
+    large = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
+    with pytest.raises(
+        InputError, match=r"8 queries .* refined pool has [0-7]. Lower the extremes"
+    ):
+        sample_dqs(initial, large, 8, extremes=0.4)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +154,6 @@ def test_pools_that_cannot_be_sampled_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=why):
         sample_dqs(initial, large)
-
-
-@pytest.mark.parametrize("bad", [{"extremes": 0}, {"source": "small"}, {"size": 0}, {"sise": 3}])
-def test_settings_are_bounded(bad: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        DqsSettings.model_validate(bad)
 
 
 def test_texts_that_differ_in_case_and_spaces_count_once() -> None:

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from casewright.domains import find_domain
 from casewright.errors import InputError
 from casewright.finetune.queries.choose import METHODS, SamplingSettings, choose_queries, sample
-from casewright.finetune.queries.pool_figures import pool_figures
-from casewright.finetune.queries.pool_plot import principal_axes
+from casewright.finetune.queries.pool_figures import pool_figures, principal_axes
 from casewright.finetune.queries.sample_pool import sample_pool
 from casewright.finetune.queries.similarity import best_similarity
 from casewright.planner import AnnotatedQuery
@@ -40,6 +39,8 @@ QUERIES = annotated([text(number) for number in range(80)])
 
 
 def chosen(settings: dict[str, Any], seed: int = 0) -> list[str]:
+    if settings["method"] == "dqs_extremes":
+        settings = {"extremes": 0.3, **settings}
     found = choose_queries(QUERIES, SamplingSettings.model_validate(settings), ENCODER, seed)
     return [str(query.record.id) for query in found]
 
@@ -148,13 +149,30 @@ def test_a_sample_of_one_has_no_pairs() -> None:
 def test_facility_location_covers_more_of_a_pool_than_a_random_sample() -> None:
     records = [{"id": str(n), "query": text(n)} for n in range(80)]
     made = sample_pool(
-        records[:6], records, ENCODER, method="facility_location", size=12, compare=True
+        records[:6],
+        records,
+        ENCODER,
+        method="facility_location",
+        size=12,
+        extremes=0.2,
+        compare=True,
     )
     assert set(made.figures) == {"initial", *METHODS}
     facility, control = made.figures["facility_location"], made.figures["random"]
     assert facility.coverage_with_initial > control.coverage_with_initial
     assert {row["query"] for row in made.sheet}.isdisjoint(text(n) for n in range(6))
     assert [set(row) for row in made.sheet] == [{"id", "query", "context", "plan", "class"}] * 12
+
+
+def test_a_comparison_leaves_out_a_method_that_cannot_draw_as_many(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    records = [{"id": str(n), "query": text(n)} for n in range(80)]
+    made = sample_pool(records[:2], records, ENCODER, size=20, compare=True)
+    assert set(made.figures) == {"initial", *METHODS} - {"dqs_extremes"}
+    assert "dqs_extremes is not compared: 20 queries are to be" in capsys.readouterr().err
+    with pytest.raises(InputError, match="Raise the extremes"):
+        sample_pool(records[:2], records, ENCODER, method="dqs_extremes", size=20)
 
 
 def test_a_pool_smaller_than_the_sample_is_told_before_anything_is_embedded() -> None:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from casewright.errors import InputError
 from casewright.finetune.instructions import ChatEvolver, Instruction
-from casewright.finetune.instructions.chat_prompts import CHAT_KINDS, OPERATIONS, rewrite_prompt
+from casewright.finetune.instructions.chat_evolver import CHAT_KINDS, OPERATIONS, rewrite_prompt
 
 
 class Model(SimpleChatModel):
@@ -46,7 +46,7 @@ def model(rewrite: str, answer: str = "An oak in June.") -> Model:
 
 
 def asked(count: int) -> Sequence[Instruction]:
-    return [Instruction(f"x:{n}", f"x:{n}", "none", f"Name tree {n}.", "oak") for n in range(count)]
+    return [Instruction(f"x:{n}", f"x:{n}", f"Name tree {n}.", "oak") for n in range(count)]
 
 
 HARDER = rewritten("Name a tree and its month, in 5 words at most.", n=5)
@@ -137,7 +137,7 @@ def test_second_run_asks_only_for_what_the_first_did_not_do(tmp_path: Path) -> N
 def test_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     cache = tmp_path / "chat.jsonl"
     cache.write_text('{"prompt": "a"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"chat\.jsonl, line 1 is no outcome"):
+    with pytest.raises(InputError, match=r"chat\.jsonl, line 1: no outcome"):
         ChatEvolver(model(HARDER), cache=cache)
     assert cache.read_text() == '{"prompt": "a"}\n'
 

@@ -14,11 +14,10 @@ from casewright.errors import InputError
 from casewright.finetune.instructions import (
     READERS,
     Instruction,
-    contaminated,
-    licences,
     reader,
     tool_queries,
 )
+from casewright.finetune.instructions.readers.registry import contaminated, licences
 from casewright.planner import render_prompt
 from casewright.tools import NO_EVIDENCE
 from tests.support.instruction_files import (
@@ -278,22 +277,21 @@ def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "text", "said"),
     [
-        ("t0", "t0_sample.jsonl", '{"template": "a"\n', "line 1: .* one JSON object"),
-        ("t0", "t0_sample.jsonl", '\n["a"]\n', "line 2 is a JSON list"),
-        ("t0", "t0_sample.jsonl", '{"template": "a"}\n', "line 1 lacks the field 'prompt'"),
-        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": 3}', "line 1 has no list"),
-        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": [3]}', "instance 1 is no"),
-        ("toolformer", "x.json", '{"a": 1}', "is a JSON dict, not a list"),
-        ("toolformer", "x.json", '[{"instruction": 3}]', "record 1 has no text in .*'instruction'"),
-        ("glaive", "x.json", '[{"conversations": [3]}]', "record 1: a conversation's turn"),
-        ("glaive", "x.json", '[{"conversations": [], "tools": "["}]', "record 1: tools is no JSON"),
+        ("t0", "t0_sample.jsonl", '{"template": "a"\n', "line 1 is no JSON: "),
+        ("t0", "t0_sample.jsonl", '{"template": "a"}\n', "line 1: prompt: Field required"),
+        ("t0", "t0_sample.jsonl", "3\n", "line 1: Input should be a valid dict"),
+        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": 3}', "line 1: instances:"),
+        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": [3]}', "instances.0: "),
+        ("toolformer", "x.json", '[{"instruction": 3}]', "record 1: instruction: .* string"),
+        ("toolformer", "x.json", "[3", "must be one JSON list of objects"),
+        ("glaive", "x.json", '[{"conversations": [3]}]', "record 1: conversations.0: "),
+        ("glaive", "x.json", '[{"conversations": [], "tools": "["}]', "record 1: tools: "),
         (
             "toolalpaca",
             "x.json",
             '[{"Instructions": ["a"], "Golden_Answers": []}]',
             "record 1 has 1",
         ),
-        ("toolalpaca", "x.json", "[3]", "record 1 is a JSON int"),
         ("bfcl", "BFCL_v4_irrelevance.json", '{"id": "a", "question": []}', "line 1"),
         ("bfcl", "BFCL_v4_multiple.json", '{"id": "a"}', r"possible_answer.* does not exist"),
         ("bfcl", "other.json", "", "none of the files that are read"),

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from casewright.finetune.instructions import (
     KINDS,
     READERS,
-    RULES,
-    TOOL_RULES,
     Constraint,
     Instruction,
     PlannedQuery,
@@ -26,8 +24,9 @@ from casewright.finetune.instructions import (
 )
 from casewright.finetune.instructions.constraint import read_constraint
 from casewright.finetune.instructions.instruction import planned_instruction
-from casewright.finetune.instructions.rule import Rule
-from casewright.finetune.instructions.tool_rules import ToolRule
+from casewright.finetune.instructions.rule import WORDINGS, Rule
+from casewright.finetune.instructions.rules import RULES
+from casewright.finetune.instructions.tool_rules import TOOL_RULES, ToolRule
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.support.examples import at_most
@@ -39,7 +38,7 @@ TEXTS = st.lists(
 ).map("\n".join)
 MADE = st.builds(
     lambda prompt, answer, labels: Instruction(
-        "x:1", "x:1", "none", prompt, answer, labels=(answer, "other") if labels else ()
+        "x:1", "x:1", prompt, answer, labels=(answer, "other") if labels else ()
     ),
     TEXTS | st.text(min_size=1, max_size=60),
     TEXTS | st.text(min_size=1, max_size=60),
@@ -48,7 +47,7 @@ MADE = st.builds(
 
 
 def made(prompt: str, answer: str, *labels: str) -> Instruction:
-    return Instruction("x:1", "x:1", "none", prompt, answer, labels=labels)
+    return Instruction("x:1", "x:1", prompt, answer, labels=labels)
 
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -159,7 +158,7 @@ def planned(plan: str, *tools: str, question: str = "Dig, sow and reap") -> Inst
         for name in tools
     ]
     query = AnnotatedQuery.read({"id": "1", "query": question, "plan": plan})
-    return planned_instruction("x:1", "x:1", "none", PlannedQuery(query, Toolbox(specs)))
+    return planned_instruction("x:1", "x:1", PlannedQuery(query, Toolbox(specs)))
 
 
 def by_tool_rule(name: str, instruction: Instruction) -> Instruction | None:
@@ -255,5 +254,4 @@ def test_all_instructions_of_the_published_sets_keep_what_every_rule_adds() -> N
 
 
 def test_a_request_that_is_to_be_repeated_says_that_other_constraints_are_left_out() -> None:
-    (rule,) = (rule for rule in RULES if rule.name == "repeats_request")
-    assert all("on the form of the answer" in wording for wording in rule.wordings)
+    assert all("on the form of the answer" in said for said in WORDINGS["repeats_request"])

@@ -17,10 +17,9 @@ from casewright.errors import InputError
 from casewright.finetune.instructions import (
     Instruction,
     InstructionSettings,
-    equal_shares,
     instructions,
 )
-from casewright.finetune.instructions.shares import in_turns, length_ranges
+from casewright.finetune.instructions.mixture import equal_shares, in_turns, length_ranges
 from tests.support.instruction_files import (
     function,
     leaderboard,
@@ -33,26 +32,33 @@ from tests.support.instruction_files import (
 
 def recipe(path: Path, **given: Any) -> InstructionSettings:
     source = {"reader": "self_instruct", "path": str(path)}
-    return InstructionSettings.model_validate({"sources": [source], **given})
+    return InstructionSettings.model_validate({"share": 1, "sources": [source], **given})
 
 
 def test_same_seed_gives_the_same_and_another_seed_others(tmp_path: Path) -> None:
-    chosen = recipe(seed_tasks(tmp_path, 80))
-    first = instructions(chosen, 40, 3)
-    assert first == instructions(chosen, 40, 3)
-    assert first != instructions(chosen, 40, 4)
+    chosen = recipe(seed_tasks(tmp_path, 80), share=0.5)
+    first = instructions(chosen, 3)
+    assert first == instructions(chosen, 3)
+    assert first.examples != instructions(chosen, 4).examples
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.1, 6), (0.4, 24), (0.41, 25), (1, 60)])
+def test_the_share_is_of_what_the_sources_hold(tmp_path: Path, share: float, count: int) -> None:
+    taken = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0, share=share), 3)
+    assert (len(taken.examples), taken.pool) == (count, 60)
+    assert len({str(one.prompt) for one in taken.examples}) == count
 
 
 def test_evolved_share_is_as_asked_for_and_ids_and_prompts_are_unique(tmp_path: Path) -> None:
-    found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.75), 100, 1)
-    assert Counter(one.task for one in found) == {"instruction": 25, "instruction:evolved": 75}
-    assert len({one.id for one in found}) == 100
-    assert len({str(one.prompt) for one in found}) == 100
+    found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.75), 1).examples
+    assert Counter(one.task for one in found) == {"instruction": 15, "instruction:evolved": 45}
+    assert len({one.id for one in found}) == 60
+    assert len({str(one.prompt) for one in found}) == 60
     assert all(one.source.startswith("self_instruct:") for one in found)
 
 
 def test_instructions_are_evolved_from_others_while_there_are_others(tmp_path: Path) -> None:
-    found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.5), 40, 1)
+    found = instructions(recipe(seed_tasks(tmp_path, 60), evolved=0.5, share=2 / 3), 1).examples
     bases = Counter(one.id.partition("~")[0] for one in found)
     assert set(bases.values()) == {1}
 
@@ -67,8 +73,8 @@ def test_plans_stand_beside_texts(tmp_path: Path) -> None:
         {"reader": "self_instruct", "path": str(seed_tasks(tmp_path, 9))},
         {"reader": "bfcl", "path": str(tmp_path), "limit": 4},
     ]
-    chosen = InstructionSettings.model_validate({"sources": sources, "evolved": 0})
-    found = instructions(chosen, 13, 1)
+    chosen = InstructionSettings.model_validate({"share": 1, "sources": sources, "evolved": 0})
+    found = instructions(chosen, 1).examples
     assert Counter(one.task for one in found) == {"instruction": 9, "instruction:tools": 4}
     assert all(one.prompt.head for one in found if one.task == "instruction:tools")
 
@@ -84,7 +90,7 @@ def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_p
     file = write_lines(tmp_path / "x.jsonl", tasks)
     refused: Counter[str] = Counter()
     chosen = recipe(file, evolved=0, max_characters=1000)
-    (one,) = instructions(chosen, 1, 1, refused=refused)
+    (one,) = instructions(chosen, 1, refused=refused).examples
     assert one.completion == "An oak."
     assert refused == {
         "self_instruct: a prompt that was there before": 1,
@@ -93,18 +99,23 @@ def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_p
     }
 
 
-def test_too_few_is_an_input_error_that_says_how_many_there_are(tmp_path: Path) -> None:
-    file = seed_tasks(tmp_path, 5)
-    with pytest.raises(InputError, match=r"hold 5 .* 6 are asked .*add sources"):
-        instructions(recipe(file, evolved=0), 6, 1)
-    with pytest.raises(InputError, match=r"1,000 evolved instructions are asked for, and [0-9]+ "):
-        instructions(recipe(file, evolved=1), 1000, 1)
-    with pytest.raises(InputError, match="hold 0"):
-        instructions(InstructionSettings(), 1, 1)
+def test_too_few_that_can_be_evolved_is_an_input_error_that_says_how_many_can(
+    tmp_path: Path,
+) -> None:
+    file = write_lines(tmp_path / "x.jsonl", [seed_task("Draw a tree in characters.", "|")])
+    with pytest.raises(InputError, match=r"1 evolved .* asked for, and 0 could be made\. Lower"):
+        instructions(recipe(file, evolved=1, max_characters=30), 1)
 
 
-def test_none_are_asked_for_without_sources() -> None:
-    assert instructions(InstructionSettings(), 0, 1) == []
+def test_sources_that_hold_nothing_are_refused_with_the_reason(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "x.jsonl", [seed_task("Name a tree.", "An oak.")])
+    with pytest.raises(InputError, match=r"none that can be used.*1, self_instruct: longer than"):
+        instructions(recipe(file, max_characters=5), 1)
+
+
+def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
+    taken = instructions(recipe(tmp_path / "absent.jsonl", share=0), 1)
+    assert (taken.examples, taken.pool) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,7 @@ def test_rules_make_what_the_chat_model_does_not(tmp_path: Path) -> None:
     chat = FakeListChatModel(responses=[rewrite, "Onions grow there.", "nonsense"])
     refused: Counter[str] = Counter()
     chosen = recipe(seed_tasks(tmp_path, 12), evolved=0.5, chat_calls=4)
-    found = instructions(chosen, 12, 1, chat, refused=refused)
+    found = instructions(chosen, 1, chat, refused=refused).examples
     assert sum("~chat:" in one.id for one in found) == 1
     assert sum(one.task == "instruction:evolved" for one in found) == 6
     assert refused["chat: no instruction was returned"] == 1
@@ -145,7 +156,7 @@ def test_rules_make_what_the_chat_model_does_not(tmp_path: Path) -> None:
 
 
 def sized(*lengths: int) -> list[Instruction]:
-    return [Instruction(f"x:{n}", "x", "", "a" * size, "b") for n, size in enumerate(lengths)]
+    return [Instruction(f"x:{n}", "x", "a" * size, "b") for n, size in enumerate(lengths)]
 
 
 def test_short_and_long_prompts_have_equal_shares() -> None:
@@ -189,7 +200,7 @@ def test_templates_labels_are_asked_for(tmp_path: Path) -> None:
     rows = [template("spam", f"Is mail {n} spam?", "Yes" if n % 2 else "No") for n in range(8)]
     file = write_lines(tmp_path / "t0_sample.jsonl", rows)
     chosen = InstructionSettings.model_validate(
-        {"sources": [{"reader": "t0", "path": str(file)}], "evolved": 1}
+        {"share": 1, "sources": [{"reader": "t0", "path": str(file)}], "evolved": 1}
     )
-    found = instructions(chosen, 24, 1)
+    found = instructions(chosen, 1).examples
     assert any("~one_of" in one.id and '"No", "Yes"' in str(one.prompt) for one in found)

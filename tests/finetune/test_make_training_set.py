@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from casewright.errors import InputError
 from casewright.finetune.examples.example import TrainingExample
@@ -89,7 +90,7 @@ def test_every_query_gives_its_plan_and_secondary_tasks_beside_it(whole: Trainin
 def test_every_plan_calls_only_what_its_own_prompt_shows(whole: TrainingSet) -> None:
     plans = [example for example in whole.examples if example.task == "plan"]
     for example in plans:
-        shown = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nConstraints:")[0]
+        shown = example.prompt.head.partition("\n\nTools:\n")[2].partition("\n\nRules:")[0]
         for tool in parse_plan(example.completion).tools:
             assert f"\n{tool}(" in f"\n{shown}"
     assert any("search_shop" in example.completion for example in plans)
@@ -138,7 +139,9 @@ def test_the_manifest_counts_what_is_there_and_is_plain_json(whole: TrainingSet)
     assert manifest["toolbox"]["fingerprint"] == SHOP.fingerprint()
     assert manifest["data"]["copies"] == 2
     assert manifest["instructions"] == {
-        "share": 0,
+        "pool": 0,
+        "taken": 0,
+        "per_planning_task": 0,
         "licences": {},
         "origins": {},
         "contaminates": [],
@@ -231,12 +234,16 @@ def test_sampling_takes_as_many_queries_as_it_is_told() -> None:
     assert len({example.source for example in few.examples}) == 20
 
 
-def test_instructions_have_their_share_of_the_whole(source: dict[str, str]) -> None:
-    mixed = made(instructions={"share": 0.1, "sources": [source]})
-    taken, everything = len(generic(mixed.examples)), len(mixed.examples)
-    assert abs(taken - 0.1 * everything) <= 0.5
+@pytest.mark.parametrize("copies", [1, 2])
+def test_the_share_of_instructions_is_of_their_pool_beside_any_number_of_planning_tasks(
+    source: dict[str, str], copies: int
+) -> None:
+    mixed = made(instructions={"share": 0.4, "sources": [source]}, copies=copies)
+    assert len(generic(mixed.examples)) == 24
+    planning = len(mixed.examples) - 24
     told = mixed.manifest["instructions"]
-    assert told["share"] == round(taken / everything, 4)
+    assert (told["pool"], told["taken"]) == (60, 24)
+    assert told["per_planning_task"] == round(24 / planning, 4)
     assert list(told["licences"]) == ["self_instruct"]
     assert {example.task for example in generic(mixed.examples)} == {
         "instruction",
@@ -245,7 +252,7 @@ def test_instructions_have_their_share_of_the_whole(source: dict[str, str]) -> N
 
 
 def test_what_is_made_of_one_record_is_on_one_side(source: dict[str, str]) -> None:
-    settings = {"share": 0.12, "sources": [source]}
+    settings = {"share": 0.8, "sources": [source]}
     mixed = made(instructions=settings, validation=0.4)
     sides = [
         {example.source for example in generic(side)} for side in (mixed.train, mixed.validation)
@@ -255,17 +262,18 @@ def test_what_is_made_of_one_record_is_on_one_side(source: dict[str, str]) -> No
     assert len(generic(mixed.examples)) > len(sides[0] | sides[1])
 
 
-def test_too_few_instructions_are_refused_and_may_repeat(source: dict[str, str]) -> None:
-    settings = {"share": 0.4, "evolved": 0.0, "sources": [source]}
-    with pytest.raises(InputError, match=r"hold 60 .* Ask for a smaller share"):
-        made(instructions=settings)
-    mixed = made(instructions={**settings, "repeat": True})
-    taken = generic(mixed.examples)
-    assert abs(len(taken) - 0.4 * len(mixed.examples)) <= 0.5
-    assert len({example.id for example in mixed.examples}) == len(mixed.examples)
-    # As often each as the others, on one side all times.
-    times = Counter(example.completion for example in taken)
-    assert len(times) == 60
-    assert max(times.values()) - min(times.values()) <= 1
-    trained = {example.completion for example in generic(mixed.train)}
-    assert trained.isdisjoint({example.completion for example in generic(mixed.validation)})
+def test_of_no_task_a_query_there_are_instructions_alone(source: dict[str, str]) -> None:
+    mixed = made(
+        ttg={"tasks_per_query": 0},
+        instructions={"share": 1, "sources": [source]},
+        corpus={"copies": 1, "domain_guests": 5},
+    )
+    assert len(mixed.examples) == len(generic(mixed.examples)) == 60
+    assert mixed.manifest["queries"]["taken"] == 0
+    assert mixed.manifest["instructions"]["per_planning_task"] is None
+    assert "corpus" not in mixed.manifest
+
+
+def test_a_set_of_nothing_is_refused() -> None:
+    with pytest.raises(ValidationError, match="are both 0"):
+        section(ttg={"tasks_per_query": 0})

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
-from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.examples.mixture import instructions_beside, mix, without_duplicates
+from casewright.finetune.examples.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.split import in_validation, validation_items
 from casewright.planner import Prompt
 
@@ -20,54 +17,6 @@ def examples(count: int, task: str = "plan") -> list[TrainingExample]:
         TrainingExample(f"{task}-{n}", task, "made", Prompt("", f"{task} {n}"), f"answer {n}")
         for n in range(count)
     ]
-
-
-def test_the_share_is_of_the_whole_set() -> None:
-    mixed = mix(examples(75), examples(40, "instruction"), 0.25)
-    assert Counter(one.task for one in mixed) == {"plan": 75, "instruction": 25}
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 200), st.floats(0, 0.9))
-def test_every_share_is_met_to_half_an_example(plans: int, share: float) -> None:
-    wanted = instructions_beside(plans, share)
-    mixed = mix(examples(plans), examples(wanted, "instruction"), share)
-    assert len(mixed) == plans + wanted
-    assert abs(wanted * (1 - share) - share * plans) <= 0.5 + 1e-9
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, float("nan")])
-def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="from 0 and below 1"):
-        mix(examples(3), examples(3, "instruction"), share)
-
-
-def test_too_few_instructions_are_refused_with_how_many_there_are() -> None:
-    with pytest.raises(InputError, match=r"needs 50 instructions .* there are 10: .* 0\.167"):
-        mix(examples(50), examples(10, "instruction"), 0.5)
-
-
-def test_too_few_instructions_may_repeat_each_as_often_as_the_others() -> None:
-    mixed = mix(examples(50), examples(20, "instruction"), 0.5, repeat=True)
-    taken = [one for one in mixed if one.task == "instruction"]
-    assert len(taken) == 50
-    assert len({one.id for one in mixed}) == len(mixed)
-    counts = Counter(one.completion for one in taken)
-    assert (len(counts), set(counts.values())) == (20, {2, 3})
-
-
-def test_nothing_to_repeat_is_refused_too() -> None:
-    with pytest.raises(InputError, match="there are 0"):
-        mix(examples(50), [], 0.5, repeat=True)
-    assert mix(examples(2), [], 0.0, repeat=True) in (examples(2), examples(2)[::-1])
-
-
-def test_the_seed_decides_over_choice_and_order() -> None:
-    given_ = (examples(40), examples(40, "instruction"), 0.2)
-    assert mix(*given_, seed=1) == mix(*given_, seed=1)
-    first, second = mix(*given_, seed=1), mix(*given_, seed=2)
-    assert [one.id for one in first] != [one.id for one in second]
-    assert {one.id for one in first} != {one.id for one in second}
 
 
 def test_of_examples_with_one_prompt_and_completion_the_first_is_kept() -> None:

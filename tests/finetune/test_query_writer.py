@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from casewright.finetune.queries.query_writer import QueryWriter, WriterSettings, WritingReport
-from casewright.finetune.queries.wanted_shapes import Wanted, wanted_shapes
 from casewright.finetune.queries.written_queries import (
     Dropped,
     UnusableError,
+    Wanted,
     read_written,
+    wanted_shapes,
     written_objects,
 )
 from casewright.planner import AnnotatedQuery, PlanRequest

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,23 +116,30 @@ WRONG = [
     ('[data]\ntoolbox = "tools.json"', "data: toolbox is given without queries. Add queries"),
     (SHOP + 'queries = "none.jsonl"', 'data.queries: There is no file "none.jsonl" in'),
     (SHOP + 'queries = "own"', 'data.queries: "own" is a folder. Give a file.'),
-    (SHOP + "queries = 3", "data.queries: 3 is not possible. Write a text."),
-    (SHOP + "copies = 0", "data.copies: 0 is not possible. Write a number of at least 1 and"),
-    (SHOP + 'copies = "3"', 'data.copies: "3" is not possible. Write a whole number.'),
-    (SHOP + "copies = true", "data.copies: true is not possible. Write a whole number."),
-    (SHOP + "copies = 2020-01-01", 'data.copies: "2020-01-01" is not possible. Write a whole'),
-    (SHOP + "validation = nan", "data.validation: nan is not possible. Write a number of at"),
-    (SHOP + "copys = 1", "data.copys: There is no such field. Did you mean copies?"),
+    (SHOP + "queries = 3", "data.queries: 3 is not possible. Input should be a valid string."),
+    (
+        SHOP + "copies = 0",
+        "data.copies: 0 is not possible. Input should be greater than or equal to 1.",
+    ),
+    (SHOP + 'copies = "3"', 'data.copies: "3" is not possible. Input should be a valid integer'),
+    (SHOP + "copies = true", "data.copies: true is not possible. Input should be a valid integ"),
+    (SHOP + "copies = 2020-01-01", 'data.copies: "2020-01-01" is not possible. Input should be'),
+    (
+        SHOP + "validation = nan",
+        "data.validation: NaN is not possible. Input should be less than 1",
+    ),
+    (SHOP + "copie = 1", "data.copie: There is no such field. Did you mean copies?"),
     (SHOP + "Copies = 1", "data.Copies: There is no such field. Did you mean copies?"),
     (SHOP + "qqq = 1", "data.qqq: There is no such field. Known here are domain, queries,"),
-    (SHOP + "share = 0.2", "data.share: The field belongs to [data.instructions]. Move it"),
+    (SHOP + "share = 0.2", "data.share: There is no such field. The field belongs to [data.instru"),
     (SHOP + "[dat]\nx = 1", "dat: There is no such field. Did you mean data?"),
-    ("data = 5", "data: 5 is not possible. Write a table."),
-    (SHOP + "[data.tevo]\nshots = -1", "data.tevo.shots: -1 is not possible. Write a number"),
-    (SHOP + "[data.tevo]\nshots = 65", "data.tevo.shots: 65 is not possible. Write a number"),
+    ("data = 5", "data: 5 is not possible. Input should be an object."),
+    (SHOP + "[data.tevo]\nshots = -1", "data.tevo.shots: -1 is not possible. Input should be"),
+    (SHOP + "[data.tevo]\nshots = 65", "data.tevo.shots: 65 is not possible. Input should be"),
     (SHOP + '[data.sampling]\nmethod = "dsq"', 'data.sampling.method: "dsq" is not possible.'),
-    (SHOP + '[data.ttg]\ntasks = ["order"]', 'data.ttg.tasks.0: "order" is not possible. W'),
-    (SHOP + "[data.instructions]\nshare = 1.0", "data.instructions.share: 1.0 is not possible"),
+    (SHOP + '[data.ttg]\ntasks = ["order"]', 'data.ttg.tasks.0: "order" is not possible. I'),
+    (SHOP + "[data.instructions]\nshare = 1.1", "data.instructions.share: 1.1 is not possible"),
+    (SHOP + "[data.ttg]\ntasks_per_query = 0", "data: Nothing is learned: data.ttg.tasks_per"),
     (
         SHOP + "[data.instructions]\nshare = 0.2",
         "data.instructions: share is 0.2, and there are no instructions. Add [[data.instructions",
@@ -143,9 +152,9 @@ WRONG = [
         SHOP + '[[data.instructions.sources]]\nreader = "none"\npath = "own"',
         "data.instructions.sources.0.reader: There is no reader of instructions 'none'.",
     ),
-    (SHOP + "[lora]\ntarget_modules = 5", 'lora.target_modules: 5 is not possible. Write "all'),
-    (SHOP + "[lora]\ntarget_modules = [5]", "lora.target_modules.0: 5 is not possible. Write"),
-    (SHOP + '[training]\nschedule = "cos"', 'training.schedule: "cos" is not possible. Write'),
+    (SHOP + "[lora]\ntarget_modules = 5", "lora.target_modules: 5 is not possible. Input"),
+    (SHOP + "[lora]\ntarget_modules = [5]", "lora.target_modules.0: 5 is not possible. Input"),
+    (SHOP + '[training]\nschedule = "cos"', 'training.schedule: "cos" is not possible. Input'),
     (SHOP + "[training]\nepochs = 1\nsteps = 1", "training: epochs and steps are both given."),
     # What concerns several sections.
     (
@@ -209,3 +218,41 @@ def test_every_recipe_that_ships_can_be_used(name: str) -> None:
     assert (
         Recipe.read(find_recipe(name), domains=["shopping"], files=False).data.domain == "shopping"
     )
+
+
+SEVEN_BILLION = ("mistral-7b-80gb", "mistral-7b-24gb")
+
+
+def sections(table: dict[str, Any]) -> set[str]:
+    """Return the names of a recipe's sections, and of those in [data]."""
+    return {*table, *(f"data.{name}" for name, part in table["data"].items() if is_section(part))}
+
+
+def is_section(part: Any) -> bool:
+    return isinstance(part, dict)
+
+
+@pytest.mark.parametrize("large", SEVEN_BILLION)
+def test_the_small_recipe_has_the_structure_of_those_for_7b(large: str) -> None:
+    tables = [tomllib.loads(find_recipe(name).read_text()) for name in ("small", large)]
+    small, other = (sections(table) for table in tables)
+    # Beside planning, a small model learns planning for other tools, a large one instructions.
+    assert small - {"data.corpus", "data.instructions"} == other - {"data.instructions"}
+    recipes = [Recipe.read(find_recipe(name), files=False) for name in ("small", large)]
+    for one in recipes:
+        assert (one.lora.method, one.lora.target_modules) == ("lora", "all-linear")
+        assert one.data.sampling.method == "dqs"
+        assert one.data.tevo.enabled
+        assert one.data.ttg.tasks_per_query > 1
+    assert recipes[0].model.base != recipes[1].model.base
+    assert recipes[0].training != recipes[1].training
+
+
+@pytest.mark.parametrize("name", SEVEN_BILLION)
+def test_the_7b_recipes_are_the_best_row_of_the_papers_table_3(name: str) -> None:
+    recipe = Recipe.read(find_recipe(name), files=False)
+    instructions = recipe.data.instructions
+    assert recipe.model.base == "mistralai/Mistral-7B-Instruct-v0.2"
+    assert recipe.data.ttg.tasks_per_query == 4
+    assert (instructions.share, instructions.evolved) == (1, 1)
+    assert "toolalpaca" in {source.reader for source in instructions.sources}

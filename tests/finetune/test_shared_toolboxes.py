@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from casewright.finetune.examples.added_tools import AddedTools
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
-from casewright.finetune.examples.shared_toolboxes import FOUNDERS, Posing, posed
+from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, Posing, posed
 from casewright.finetune.examples.shots import Neighbours, plain
-from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.training_set import TrainingSet
@@ -23,6 +22,7 @@ from casewright.planner import AnnotatedQuery, parse_plan, render_prompt
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 from tests.support.readers import toy_queries
+from tests.support.training_examples import evolve
 
 ENCODER = HashingEncoder(256)
 QUERIES = toy_queries()

@@ -9,13 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.finetune.examples.shots import Neighbours, plain
-from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import ASKED, FACT, FIND, SHOP, annotated
 from tests.support.encoders import HashingEncoder
+from tests.support.training_examples import evolve
 
 QUERIES = annotated()
 NEIGHBOURS = Neighbours(QUERIES, HashingEncoder(256))

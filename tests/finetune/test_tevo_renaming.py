@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,20 @@ def plans(draw: st.DrawFn) -> Plan:
     return Plan(tuple(steps))
 
 
+def inverse(names: Renaming) -> Renaming:
+    """Return what gives everything its own name again."""
+
+    def turned(given: Mapping[str, str]) -> dict[str, str]:
+        return {new: own for own, new in given.items()}
+
+    return Renaming(
+        {
+            own.tool: ToolNames(tool, turned(own.parameters), turned(own.results))
+            for tool, own in names.tools.items()
+        }
+    )
+
+
 @settings(max_examples=at_most(40), deadline=None)
 @given(pools(), plans(), SENTENCES, st.integers(0, 99))
 def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
@@ -55,7 +70,7 @@ def test_a_renamed_plan_is_as_valid_as_before_and_turns_back_into_itself(
     names = draw_renaming(list(SHOP), drawn, ALL, random.Random(seed))
     box = Toolbox(names.spec(tool) for tool in SHOP)
     renamed = names.plan(plan)
-    assert names.inverse().plan(renamed) == plan
+    assert inverse(names).plan(renamed) == plan
     context = {"product_id": "p1"}
     before = list(violations(plan, SHOP, question=question, context=context))
     after = list(violations(renamed, box, question=question, context=context))
@@ -81,7 +96,7 @@ def test_words_that_look_like_names_stay_what_they_are() -> None:
         "s3 = facts(sku=context.item_id, item_id=question)\n"
         's4 = other(query=[s1[1].sku, "item_id", s2.evidence])'
     )
-    assert names.inverse().plan(names.plan(plan)) == plan
+    assert inverse(names).plan(names.plan(plan)) == plan
 
 
 def test_a_renamed_parameter_keeps_what_it_admits() -> None:

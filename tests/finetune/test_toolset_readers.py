@@ -11,20 +11,8 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.finetune.instructions import READERS, tool_queries
-from tests.support.instruction_files import write_lines
-
-
-def seal_tool(
-    name: str, required: list[str], responses: list[str], /, **kinds: str
-) -> dict[str, Any]:
-    return {
-        "api_name": name,
-        "api_description": f"Does {name}.",
-        "parameters": {key: {"type": kind, "description": key} for key, kind in kinds.items()},
-        "required": required,
-        "responses": {key: {"type": "str", "description": key} for key in responses},
-    }
-
+from tests.support.instruction_files import seal_call as called
+from tests.support.instruction_files import seal_items, seal_tool, write_lines
 
 SEAL_TOOLS = [
     seal_tool("findBed", ["name"], ["bed_id", "soil"], name="str"),
@@ -36,16 +24,8 @@ WATERED = "Give the begonias 3 litres."
 
 def seal(folder: Path, *items: tuple[str, list[dict[str, Any]]]) -> Path:
     write_lines(folder / "tool.jsonl", SEAL_TOOLS)
-    records = [
-        {"id": f"dev-{n}", "query": query, "calling": calls, "retrieved_apis": ["mow", "water"]}
-        for n, (query, calls) in enumerate(items)
-    ]
-    write_lines(folder / "dev-dev.jsonl", records)
+    seal_items(folder / "dev-dev.jsonl", items, ["mow", "water"])
     return folder
-
-
-def call(name: str, responses: list[str], /, **parameters: Any) -> dict[str, Any]:
-    return {"api": name, "parameters": parameters, "responses": responses}
 
 
 def plans(name: str, folder: Path) -> tuple[list[str], Counter[str]]:
@@ -54,26 +34,32 @@ def plans(name: str, folder: Path) -> tuple[list[str], Counter[str]]:
 
 
 def test_sealtools_becomes_plans_whose_references_name_the_response(tmp_path: Path) -> None:
-    found = call("findBed", ["API_call_0", "API_call_1"], name="begonias")
-    watered = call("water", ["API_call_2"], bed_id="API_call_0", litres="3")
+    found = called("findBed", ["API_call_0", "API_call_1"], name="begonias")
+    watered = called("water", ["API_call_2"], bed_id="API_call_0", litres="3")
     ((query, toolbox),) = tool_queries("sealtools", seal(tmp_path, (WATERED, [found, watered])))
     assert str(query.plan) == (
         's1 = findBed(name="begonias")\ns2 = water(bed_id=s1.bed_id, litres=3)'
     )
     # What was retrieved, and what the plan needs beside it.
     assert set(toolbox.names) == {"findBed", "mow", "water", "no_evidence"}
-    assert query.record.id == "sealtools:dev-0"
+    assert query.record.id == "sealtools:dev-dev-0"
 
 
 @pytest.mark.parametrize(
     ("calls", "why"),
     [
-        ([call("mow", [], lawn="cricket green")], "a text that has nothing of the question"),
-        ([call("dig", [])], "a call of a tool that is not declared"),
-        ([call("water", [], bed_id="API_call_7")], "a reference to a response that is not there"),
-        ([call("findBed", [], name="near API_call_0")], "a reference to a response that is not"),
+        ([called("mow", [], lawn="cricket green")], "a text that has nothing of the question"),
+        ([called("dig", [])], "a call of a tool that is not declared"),
+        (
+            [called("water", [], bed_id="API_call_7")],
+            "a reference to a response that is not there",
+        ),
+        (
+            [called("findBed", [], name="near API_call_0")],
+            "a reference to a response that is not",
+        ),
         ([{"api": "mow"}], "a golden call has another form"),
-        ([call("mow", [])], "a required argument is not given"),
+        ([called("mow", [])], "a required argument is not given"),
     ],
     ids=["made up", "unknown tool", "dangling", "inside a text", "form", "missing"],
 )
@@ -127,12 +113,12 @@ def test_metatool_questions_for_several_tools_and_unknown_tools_are_refused(
     [
         ("sealtools", {}, "has none of"),
         ("sealtools", {"dev-dev.jsonl": "{}\n"}, "tool.jsonl does not exist"),
-        ("sealtools", {"dev-dev.jsonl": "{}", "tool.jsonl": "{}"}, "lacks the field 'api_name'"),
+        ("sealtools", {"dev-dev.jsonl": "{}", "tool.jsonl": "{}"}, "api_name: Field required"),
         ("metatool", {}, "lacks all_clean_data.csv, plugin_des.json, big_tool_des.json"),
         (
             "metatool",
             {"plugin_des.json": "{", "big_tool_des.json": "{}", "all_clean_data.csv": ""},
-            "must be one object",
+            "must be one JSON object",
         ),
         (
             "metatool",

@@ -19,7 +19,14 @@ from casewright.finetune.recipe.recipe import Recipe
 from casewright.planner import PlanRequest
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
-from tests.support.instruction_files import function, leaderboard
+from tests.support.instruction_files import (
+    function,
+    leaderboard,
+    seal_call,
+    seal_items,
+    seal_tool,
+    write_lines,
+)
 from tests.support.readers import toy_queries
 
 ENCODER = HashingEncoder(256)
@@ -132,6 +139,50 @@ def test_a_set_is_trained_on_alone_and_shares_heads(whole: TrainingSet) -> None:
     assert {one.task for one in whole.train if foreign(one)} > {"plan", "identify_tools"}
 
 
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seal-Tools with an in-domain file that shares a tool and a question with the other."""
+    place = tmp_path_factory.mktemp("sealtools")
+    names = ("sow", "dig", "mow")
+    write_lines(place / "tool.jsonl", [seal_tool(name, ["what"], [], what="str") for name in names])
+    asked = {
+        "dev-dev.jsonl": ["sow beans", "sow roses", "dig holes"],
+        "test_out_domain-dev.jsonl": ["dig trenches", "mow lawns"],
+    }
+    for file, questions in asked.items():
+        items = [
+            (question, [seal_call(question.split()[0], [], what=question.split()[1])])
+            for question in questions
+        ]
+        shown = ["sow", "dig"] if file == "dev-dev.jsonl" else ["mow"]
+        seal_items(place / file, items, shown)
+    return place
+
+
+def test_the_tools_of_a_measuring_part_are_neither_called_nor_shown(split: Path) -> None:
+    measuring = str(split / "test_out_domain-dev.jsonl")
+    path = str(split / "dev-dev.jsonl")
+    source = ToolsetSource(reader="sealtools", path=path, measuring=measuring)
+    refused: Counter[str] = Counter()
+    toolset = Toolset.read(source, frozenset(), set(), random.Random(0), refused)
+    assert [query.query for query in toolset.queries] == ["sow beans", "sow roses"]
+    assert refused == {"sealtools: a tool for measuring": 1}
+    assert set(toolset.tools) == {"sow"}
+    whole = ToolsetSource(reader="sealtools", path=path)
+    every = Toolset.read(whole, frozenset(), set(), random.Random(0), Counter())
+    assert set(every.tools) == {"sow", "dig"}
+
+
+def test_a_set_with_a_part_kept_apart_spoils_all_but_that_part(split: Path) -> None:
+    told = {
+        "reader": "sealtools",
+        "path": str(split / "dev-dev.jsonl"),
+        "measuring": str(split / "test_out_domain-dev.jsonl"),
+    }
+    (one,) = made(split, toolsets=[told]).manifest["toolsets"]
+    assert one["contaminates"] == ["Seal-Tools but test_out_domain-dev.jsonl"]
+
+
 def test_a_question_for_measuring_is_not_learned_from_a_set_either(whole: TrainingSet) -> None:
     shown = {
         plain(line.removeprefix("Question: "))
@@ -176,9 +227,10 @@ def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path
     [
         ('reader = "t0"', "reads no plans. Readers that do: bfcl, glaive, metatool"),
         ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" in '),
+        ('reader = "bfcl"\nmeasuring = "nowhere"', 'nothing at "nowhere" in '),
         ('reader = "bfcl"\ncopies = 0', "copies: 0 is not possible"),
     ],
-    ids=["reader", "path", "copies"],
+    ids=["reader", "path", "measuring", "copies"],
 )
 def test_a_recipe_that_names_no_set_is_refused_with_the_mend(
     tmp_path: Path, line: str, said: str

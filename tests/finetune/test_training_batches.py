@@ -10,7 +10,7 @@ import pytest
 
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.recipe.training_section import LoraSection
-from casewright.finetune.training.losses import mean_token_loss
+from casewright.finetune.training.figures import mean_token_loss
 from casewright.finetune.training.placement import find_placement
 from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import token_row, token_rows
@@ -46,7 +46,7 @@ def trainer_of(model: LanguageModel, folder: Path, **settings: Any) -> Any:
     chosen = training(**settings)
     with silence():
         return make_trainer(
-            model, rows, rows, (LORA, chosen), find_placement(MODEL, LORA, chosen), folder
+            model, rows, rows, (LORA, chosen), find_placement(MODEL, chosen), folder
         )
 
 
@@ -175,9 +175,9 @@ def weights(trainer: Any) -> dict[str, Any]:
 
 
 def test_trained_layers_are_kept_in_32_bits_where_16_are_computed_in(tmp_path: Path) -> None:
-    placement = find_placement(MODEL.model_copy(update={"dtype": "bfloat16"}), LORA, training())
+    placement = find_placement(MODEL.model_copy(update={"dtype": "bfloat16"}), training())
     model = tiny_mistral()
-    model.network.to(placement.weights)
+    model.network.to(placement.dtype)
     lora = LORA.model_copy(update={"modules_to_save": ("lm_head",)})
     rows = token_rows(EXAMPLES, model, 512).rows
     with silence():

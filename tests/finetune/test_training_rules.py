@@ -11,15 +11,15 @@ import pytest
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe, recipe_names
-from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
+from casewright.finetune.recipe.training_section import ModelSection, TrainingSection
 from casewright.finetune.training.placement import find_placement
 
 FOUR_BIT = '[model]\nbase = "m"\nquantisation = "4bit"'
 #: What a recipe says, and what it is told: the field first.
 UNUSABLE = {
-    "no base": ('[model]\nbase = ""', ["model.base", "text that is not empty"]),
+    "no base": ('[model]\nbase = ""', ["model.base", "at least 1 character"]),
     "device": ('[model]\ndevice = "gpu"', ["model.device", "cpu, cuda"]),
-    "dtype": ('[model]\ndtype = "float16"', ["model.dtype", '"bfloat16"']),
+    "dtype": ('[model]\ndtype = "float16"', ["model.dtype", "'bfloat16'"]),
     "settings of a new model for another": (
         '[model]\nbase = "m"\n[model.new]\nlayers = 2',
         ["model", "[model.new]", 'base = "new"'],
@@ -32,18 +32,17 @@ UNUSABLE = {
         "[model.new]\nhidden = 96\nheads = 6\nkv_heads = 4",
         ["model.new", "kv_heads (4)", "kv_heads = 6"],
     ),
-    "vocabulary": ("[model.new]\nvocabulary = 100", ["model.new.vocabulary", "at least 260"]),
-    "4bit on the CPU": (f'{FOUR_BIT}\ndevice = "cpu"', ["model.quantisation", "CUDA", '"none"']),
-    "4bit and all weights": (
-        f'{FOUR_BIT}\n[lora]\nmethod = "full"',
-        ["model.quantisation", 'lora.method = "lora"'],
+    "vocabulary": (
+        "[model.new]\nvocabulary = 100",
+        ["model.new.vocabulary", "greater than or equal to 260"],
     ),
+    "4bit on the CPU": (f'{FOUR_BIT}\ndevice = "cpu"', ["model.quantisation", "CUDA", '"none"']),
     "4bit and a new model": (
         '[model]\nquantisation = "4bit"',
         ["model.quantisation", 'model.quantisation = "none"'],
     ),
-    "method": ('[lora]\nmethod = "dora"', ["lora.method", '"lora"', '"full"']),
-    "rank": ("[lora]\nr = 0", ["lora.r", "at least 1"]),
+    "method": ('[lora]\nmethod = "dora"', ["lora.method", "'lora'"]),
+    "rank": ("[lora]\nr = 0", ["lora.r", "greater than or equal to 1"]),
     "dropout": ("[lora]\ndropout = 1.0", ["lora.dropout", "less than 1"]),
     "an adapter on what writes tokens": (
         '[lora]\ntarget_modules = ["q_proj", "lm_head"]',
@@ -62,29 +61,34 @@ UNUSABLE = {
         "[training]\nepochs = 1\nsteps = 10",
         ["training", "epochs and steps", "Remove one"],
     ),
-    "learning rate": ("[training]\nlearning_rate = 0", ["training.learning_rate", "more than 0"]),
-    "epochs without end": ("[training]\nepochs = inf", ["training.epochs", "at most 10000"]),
+    "learning rate": (
+        "[training]\nlearning_rate = 0",
+        ["training.learning_rate", "greater than 0"],
+    ),
+    "epochs without end": (
+        "[training]\nepochs = inf",
+        ["training.epochs", "less than or equal to 10000"],
+    ),
     "steps that nothing counts": (
         "[training]\nsteps = 99999999999999999999",
-        ["training.steps", "at most 1000000000"],
+        ["training.steps", "less than or equal to 1000000000"],
     ),
     "a layer without a name": (
         '[lora]\ntarget_modules = [""]',
-        ["lora.target_modules", "text that is not empty"],
+        ["lora.target_modules", "at least 1 character"],
     ),
-    "batch": ("[training]\nbatch_per_device = 0", ["training.batch_per_device", "at least 1"]),
+    "batch": (
+        "[training]\nbatch_per_device = 0",
+        ["training.batch_per_device", "greater than or equal to 1"],
+    ),
     "checkpoints": (
         "[training]\ncheckpoints_kept = 1",
-        ["training.checkpoints_kept", "at least 2"],
+        ["training.checkpoints_kept", "greater than or equal to 2"],
     ),
     "warm-up": ("[training]\nwarmup = 100", ["training.warmup", "less than 1"]),
     "packing that cuts": (
         '[training]\npacking_strategy = "wrapped"',
-        ["training.packing_strategy", "cuts examples", '"bfd"'],
-    ),
-    "no such packing": (
-        '[training]\npacking_strategy = "tight"',
-        ["training.packing_strategy", "'tight'", '"bfd"'],
+        ["training.packing_strategy", '"wrapped"', "'bfd'"],
     ),
     "a row too long to pack": (
         '[model]\nbase = "m"\n[training]\npacking = true\nattention = "sdpa"\n'
@@ -164,7 +168,7 @@ def test_what_the_machine_lacks_is_told_before_any_model_is_loaded(
 ) -> None:
     no_gpu(monkeypatch)
     with pytest.raises(InputError, match=field):
-        find_placement(model, LoraSection(), training)
+        find_placement(model, training)
 
 
 def test_a_package_that_a_recipe_needs_is_named_with_the_line_that_installs_it(
@@ -175,7 +179,7 @@ def test_a_package_that_a_recipe_needs_is_named_with_the_line_that_installs_it(
         find_placement.__globals__, "find_spec", lambda name: None if name == "trl" else real(name)
     )
     with pytest.raises(DependencyError, match=r"pip install 'casewright\[finetune\]'"):
-        find_placement(ModelSection(), LoraSection(), TrainingSection())
+        find_placement(ModelSection(), TrainingSection())
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -183,15 +187,3 @@ def test_every_recipe_that_ships_can_be_read(name: str) -> None:
     recipe = Recipe.read(find_recipe(name), files=False)
     assert recipe.data.domain == "shopping"
     assert recipe.training.max_length >= 2048
-
-
-def test_the_model_that_is_to_ship_has_at_most_25_megabytes_in_16_bits() -> None:
-    from casewright.finetune.training.base import mistral_settings
-    from casewright.finetune.training.new_model import new_mistral
-    from casewright.finetune.training.plan_tokenizer import train_tokenizer
-
-    made = Recipe.read(find_recipe("shipped-base"), files=False).model.made
-    assert made is not None
-    tokenizer = train_tokenizer(["a"], 260)
-    network = new_mistral(mistral_settings(made), tokenizer)
-    assert 4e6 < 2 * sum(p.numel() for p in network.parameters()) < 25e6

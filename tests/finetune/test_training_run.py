@@ -158,28 +158,21 @@ def test_an_adapter_names_a_relative_base_from_its_own_folder(
     assert load_language_model(elsewhere / "o", device="cpu").name == str(elsewhere / "o")
 
 
-def test_all_weights_can_be_trained_and_an_adapter_on_them_afterwards(
+def test_an_adapter_on_a_merged_one_tells_what_was_learned_before(
     few: Path, tmp_path: Path
 ) -> None:
-    full = LoraSection(method="full")
-    model = MODEL.model_copy(update={"save_dtype": "bfloat16"})
     manifest = json.loads((few / "manifest.json").read_text(encoding="utf-8"))
     licensed = {"licences": {"bfcl": "Apache-2.0"}, "contaminates": ["BFCL"]}
     (few / "manifest.json").write_text(json.dumps({**manifest, "instructions": licensed}))
-    first = train(model, full, training(steps=3), few, tmp_path / "first")
+    first = train(MODEL, LORA, training(steps=3), few, tmp_path / "first", merge=True)
     (few / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
-    assert first.card["kind"] == "model"
-    assert not (first.folder / "base").exists()
-    metrics = first.card["metrics"]
-    assert metrics["parameters_trained"] == metrics["parameters"]
-    served = load_language_model(first.folder, device="cpu", dtype="bfloat16")
-    kinds = {str(parameter.dtype) for parameter in served.network.parameters()}
-    assert kinds == {"torch.bfloat16"}
-    base = MODEL.based_on(str(first.folder))
-    second = train(base, LoraSection(r=4), training(steps=2), few, tmp_path / "second")
+    second = train(
+        *(MODEL.based_on(str(first.merged)), LoraSection(r=4)),
+        *(training(steps=2), few, tmp_path / "second"),
+    )
     before = second.card["metrics"]["validation_loss_before"]
-    assert before == pytest.approx(metrics["validation_loss_after"], abs=0.02)
-    # What the base learned before is told of the adapter too, and no place of this machine.
+    assert before == pytest.approx(first.card["metrics"]["validation_loss_after"], abs=0.02)
+    # No place of this machine is told.
     assert second.card["trained_before"]["data"] == first.card["data"]
     readme = (second.folder / "README.md").read_text(encoding="utf-8")
     assert "bfcl (Apache-2.0)" in readme
@@ -197,7 +190,6 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "config.json").write_text(json.dumps({**config, "model_type": "t5"}))
     for base, settings, word in (
-        ("new", {"method": "full"}, "nothing to merge"),
         (str(trained.folder), {}, "is an adapter"),
         (str(short), {}, r"training\.max_length \(2048\) is above .* \(64 tokens\)"),
         (str(tmp_path / "absent"), {}, "There is no folder"),
@@ -210,7 +202,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
         model = MODEL if base == "new" else MODEL.based_on(base)
         lora = LoraSection.model_validate(settings)
         with pytest.raises(InputError, match=word):
-            train(model, lora, training(), data, output, merge=lora.method == "full")
+            train(model, lora, training(), data, output)
     with pytest.raises(InputError, match="manifest"):
         train(MODEL, LORA, training(), tmp_path, output)
     assert not output.exists()

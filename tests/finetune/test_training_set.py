@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from casewright.errors import InputError
 from casewright.finetune.examples.example import TrainingExample
-from casewright.finetune.examples.to_dataset import COLUMNS, from_dataset, to_dataset
 from casewright.finetune.examples.training_set import (
     FORMAT,
     MANIFEST,
@@ -65,42 +63,6 @@ def test_what_is_written_is_read_again(
     read = read_training_set(folder)
     assert read == of(train, validation)
     assert read.examples == (*train, *validation)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(examples(), max_size=4))
-def test_lines_survive_a_data_set_of_hugging_face_without_nulls(
-    tmp_path_factory: pytest.TempPathFactory, made: list[TrainingExample]
-) -> None:
-    from datasets import load_dataset
-
-    folder = tmp_path_factory.getbasetemp() / "lines"
-    write_training_set(of(made, []), folder, force=True)
-    dataset = to_dataset(made)
-    assert {name: value.dtype for name, value in dataset.features.items()} == COLUMNS
-    assert from_dataset(dataset) == made
-    assert not any(value is None for row in dataset for value in row.values())
-    again = folder.parent / "again.jsonl"
-    dataset.to_json(again, force_ascii=False)
-    rows = [json.loads(line) for line in again.read_text(encoding="utf-8").split("\n") if line]
-    assert [TrainingExample.from_row(row) for row in rows] == made
-    if made:
-        loaded = load_dataset(
-            "json",
-            data_files=str(folder / TRAIN),
-            split="train",
-            features=dataset.features,
-            cache_dir=str(folder.parent / "cache"),
-        )
-        assert from_dataset(loaded) == made
-
-
-def test_a_data_set_of_no_examples_and_of_empty_texts_has_the_types_of_any_other() -> None:
-    empty = TrainingExample("", "", "", Prompt("", ""), "")
-    for made in ([], [empty], [ONE]):
-        dataset = to_dataset(made)
-        assert {name: value.dtype for name, value in dataset.features.items()} == COLUMNS
-        assert len(dataset) == len(made)
 
 
 def test_the_manifests_hash_is_of_all_that_is_in_the_set() -> None:

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.recipe.training_rules import check_together
-from casewright.finetune.recipe.training_section import LoraSection
-from casewright.finetune.training.losses import mean_token_loss
+from casewright.finetune.recipe.training_section import LoraSection, check_together
+from casewright.finetune.training.figures import mean_token_loss
 from casewright.finetune.training.placement import find_placement
-from casewright.finetune.training.shared_heads import head_rows, share_heads
+from casewright.finetune.training.shared_heads import head_rows, pack_heads
 from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import token_rows
 from casewright.finetune.training.trainer import make_trainer
 from tests.support.tiny_mistral import tiny_mistral
 from tests.support.trained import MODEL, plan_examples, training
 
-WHOLE = LoraSection(method="full")
 ADAPTER = LoraSection(r=4, alpha=8, dropout=0.0)
+#: With layers that are trained whole beside it.
+WHOLE = ADAPTER.model_copy(update={"modules_to_save": ("embed_tokens", "lm_head")})
 #: Without tools of a record's own.
 HEAD = Counter(one.prompt.head for one in plan_examples()).most_common(1)[0][0]
 EXAMPLES = [one for one in plan_examples() if one.prompt.head == HEAD]
@@ -41,7 +41,7 @@ def trained(
     )
     rows = token_rows(examples, model, 2048, shown=shown).rows
     with silence():
-        place = find_placement(MODEL, lora, chosen)
+        place = find_placement(MODEL, chosen)
         torch.manual_seed(0)
         trainer = make_trainer(model, rows, rows, (lora, chosen), place, folder)
         before = mean_token_loss(trainer, trainer.eval_dataset, place.dtype)
@@ -85,7 +85,7 @@ def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
     model = tiny_mistral()
     rows = token_rows(EXAMPLES[:7], model, 2048, shown=True).rows
     groups = head_rows(rows, 3)
-    assert [len(group["tails"]) for group in groups] == [3, 3, 1]
+    assert [len(group["tails"]) for group in groups] == [2, 2, 3]
     for group in groups:
         for tail, labels in zip(group["tails"], group["tail_labels"], strict=True):
             whole = [*group["head"], *tail]
@@ -115,7 +115,7 @@ def test_a_network_with_a_sliding_window_is_refused() -> None:
     network: Any = tiny_mistral().network
     network.config.sliding_window = 16
     with pytest.raises(InputError, match="sliding_window"):
-        share_heads(network)
+        pack_heads(network)
 
 
 def test_a_prompt_without_head_is_trained_too() -> None:

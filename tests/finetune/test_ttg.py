@@ -10,13 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, tasks_of
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.prompt import ROLE
 from tests.planner.helpers import SHOP
-from tests.support.training_examples import calls_of, tools_of
+from tests.support.training_examples import calls_of, evolve, tools_of
 
 TWO = (
     's1 = own(query="tent")\ns2 = fact(item_id=s1.item_id, query="how heavy is it")\n'
@@ -56,9 +56,19 @@ def given(example: TrainingExample, heading: str) -> str:
     return example.prompt.tail.partition(f"\n\n{heading}:\n")[2].partition("\n\n")[0]
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_planning_alone_is_the_one_task_that_there_always_is(count: int) -> None:
-    (example,) = tasks_of(as_served(read()), TtgSettings(tasks_per_query=count), random.Random(0))
+def test_of_no_task_there_is_no_planning_either() -> None:
+    assert tasks_of(as_served(read()), TtgSettings(tasks_per_query=0), random.Random(0)) == []
+
+
+def test_a_part_of_a_task_is_one_for_that_part_of_the_queries() -> None:
+    some, more = TtgSettings(tasks_per_query=0.25), TtgSettings(tasks_per_query=1.25)
+    rng = random.Random(0)
+    assert 15 < sum(len(tasks_of(as_served(read()), some, rng)) for _ in range(100)) < 35
+    assert 115 < sum(len(tasks_of(as_served(read()), more, rng)) for _ in range(100)) < 135
+
+
+def test_of_one_task_it_is_planning() -> None:
+    (example,) = tasks_of(as_served(read()), TtgSettings(tasks_per_query=1), random.Random(0))
     assert (example.id, example.task, example.source) == ("q1#0:plan", PLAN_TASK, "q1")
     assert example.prompt == render_prompt(read().record.request(SHOP))
     assert example.completion == TWO

@@ -81,7 +81,7 @@ def test_functions_read_the_parent_s_state_and_write_its_update(mode: str) -> No
 
 
 def test_one_key_is_given_the_answer_s_text() -> None:
-    state = run("sync", parent_of(as_node(GRAPH, question="asked", answer="reply")), ASKED)
+    state = run("sync", parent_of(as_node(WHO, question="asked", answer="reply")), ASKED)
     assert state["reply"].startswith("No language model")
 
 
@@ -102,7 +102,7 @@ class Plain:
 
 @pytest.mark.parametrize("state", [Model, Plain])
 def test_a_parent_s_state_may_be_a_model_or_a_dataclass(state: Any) -> None:
-    node = as_node(GRAPH, question="asked", history="turns", answer="reply")
+    node = as_node(WHO, question="asked", history="turns", answer="reply")
     assert run("sync", parent_of(node, state=state), ASKED)["reply"]
 
 
@@ -173,7 +173,7 @@ def test_what_the_parent_means_otherwise_is_refused_with_the_way_out() -> None:
 
 @MODES
 def test_a_parent_s_bound_of_concurrency_is_not_the_steps_one(mode: str) -> None:
-    parent = parent_of(as_node(GRAPH, question="asked", answer="reply"))
+    parent = parent_of(as_node(WHO, question="asked", answer="reply"))
     config: Any = {"max_concurrency": 1}
     if mode == "sync":
         assert parent.invoke(ASKED, config)["reply"]
@@ -283,7 +283,7 @@ def test_a_parent_killed_in_the_middle_goes_on_in_a_fresh_process(tmp_path: Path
 
 def test_the_parent_s_own_durability_is_left_as_it_is() -> None:
     saver = InMemorySaver()
-    parent = parent_of(as_node(GRAPH, question="asked", answer="reply"), saver)
+    parent = parent_of(as_node(WHO, question="asked", answer="reply"), saver)
     parent.invoke(ASKED, CONFIG, durability="exit")
     assert {entry.config["configurable"]["checkpoint_ns"] for entry in saver.list(CONFIG)} == {""}
 
@@ -307,6 +307,6 @@ def test_two_nodes_of_one_graph_and_one_run_twice_do_not_mix(mode: str) -> None:
 
 def test_the_whole_answer_can_be_kept() -> None:
     kept: list[Answer] = []
-    node = as_node(GRAPH, question="asked", answer=lambda made: kept.append(made) or {"steps": 1})
+    node = as_node(WHO, question="asked", answer=lambda made: kept.append(made) or {"steps": 1})
     run("sync", parent_of(node), ASKED)
     assert Answer.from_json(kept[0].to_json()) == kept[0]

@@ -45,6 +45,7 @@ def found(given: Given, context: CallContext) -> dict[str, str]:
 
 GRAPH = graph_of([tool("find", found)], "s1 = find(a=context.product_id)")
 WHO = graph_of([tool("find", found)], "s1 = find()")
+ABOUT_P1 = {"question": QUESTION, "context": {"product_id": "P1"}}
 SHOP = as_tool(GRAPH, "ask_the_shop", "Knows the shop's products and orders.")
 
 
@@ -85,7 +86,7 @@ def test_a_tool_that_takes_no_context_from_the_model_gets_none() -> None:
     shop = as_tool(GRAPH, "ask", "Knows.", takes_context=False)
     assert list(shop.args) == ["question"]
     message = call(shop, {"question": QUESTION, "context": {"product_id": "P1"}})
-    assert "The context has no product_id" in message.text
+    assert "The context of this request has no product_id" in message.text
 
 
 @MODES
@@ -146,7 +147,7 @@ def test_an_agent_calls_it_reads_its_text_and_answers(mode: str) -> None:
 
 @MODES
 def test_an_agent_goes_on_after_an_error(mode: str) -> None:
-    model = script(calls({"question": ""}), calls({"question": QUESTION}), "Now I know.")
+    model = script(calls({"question": ""}), calls(ABOUT_P1), "Now I know.")
     messages = asked_agent(mode, create_agent(model, [SHOP]))
     told = [message for message in messages if message.type == "tool"]
     assert [message.status for message in told] == ["error", "success"]

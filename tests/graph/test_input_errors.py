@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from casewright.errors import InputError
+from casewright.errors import InputError, PlanError
 from casewright.graph import ChatGenerator, Limits
 from tests.graph.helpers import QUESTION, Ask, ScriptedModel, graph_of, tool
 
@@ -63,10 +63,10 @@ def test_a_budget_that_is_not_positive_is_refused_by_its_name(name: str, value: 
         replace(Limits(), **budget)
 
 
-def test_a_plan_of_a_field_that_the_context_lacks_skips_the_step(ask: Ask) -> None:
-    graph = graph_of(
-        [tool("t", lambda given, context: "there")], "s1 = t(a=context.page)\ns2 = t()"
-    )
-    answer = ask(graph, {"question": QUESTION, "context": {"page": None}})
-    assert [step["status"] for step in answer.steps] == ["skipped", "done"]
-    assert answer.steps[0]["error"] == "The context has no page."
+def test_a_plan_of_a_field_that_the_context_lacks_is_refused(ask: Ask) -> None:
+    called: list[str] = []
+    tools = [tool("t", lambda given, context: called.append(context.step))]
+    graph = graph_of(tools, "s1 = t(a=context.page)\ns2 = t()")
+    with pytest.raises(PlanError, match="The context of this request has no page"):
+        ask(graph, {"question": QUESTION, "context": {"page": None}})
+    assert called == []

@@ -44,8 +44,8 @@ def test_types_and_data_ship_with_the_package() -> None:
 
 
 def test_console_script_is_the_command_line() -> None:
-    scripts = {e.name: e.value for e in distribution("casewright").entry_points}
-    assert scripts["casewright"] == "casewright.serve.cli:main"
+    entry_points = distribution("casewright").entry_points.select(group="console_scripts")
+    assert {e.name: e.value for e in entry_points} == {"casewright": "casewright.serve.cli:main"}
 
 
 def test_no_file_passes_500_lines() -> None:

@@ -24,6 +24,7 @@ from casewright.planner import (
     parse_plan,
 )
 from casewright.planner.ask_reuse import AskReuse
+from casewright.planner.case_planner import ASKS_BELOW
 from casewright.planner.reader_export import ASK, ENCODE, POINT
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import SHOP, case_planner, parameter
@@ -184,6 +185,19 @@ def test_two_things_that_are_asked_are_planned_with_both(planner: CasePlanner) -
     assert texts_of(plan) == ["paper lanterns"]
 
 
+def test_planner_says_how_sure_it_is_and_what_else_may_be_meant(planner: CasePlanner) -> None:
+    known, other = (planner.plan(asked(question)) for question in (ASKED[0], "how many wool tents"))
+    for result in (known, other):
+        assert result.confidence is not None
+        assert 0 <= result.confidence <= 1
+        assert result.asks_back == (result.confidence < ASKS_BELOW)
+        assert result.plan not in result.alternatives
+        for plan in result.alternatives:
+            asked(ASKED[0]).validate(plan)
+    assert known.confidence is not None
+    assert known.confidence > 0.6
+
+
 def test_no_evidence_is_no_step_beside_others(tmp_path: Path) -> None:
     # Knowing nothing, it joins asks of any kind.
     guessing = AskReuse(untrained(tmp_path))
@@ -322,10 +336,10 @@ def test_a_reader_that_is_loaded_in_the_background_plans_alike(
 
 def test_graphs_are_made_once_and_kept_where_they_were_asked_for(taught_reader: Taught) -> None:
     taught_reader.reader.read("hello", {})
-    files = {file.name: file.stat().st_mtime_ns for file in taught_reader.graphs.iterdir()}
+    files = {f.name: f.stat().st_mtime_ns for f in taught_reader.graphs.glob("*.onnx")}
     assert set(files) == {ENCODE, ASK, POINT}
     Reader(taught_reader.folder, graphs=taught_reader.graphs).read("hello", {})
-    again = {file.name: file.stat().st_mtime_ns for file in taught_reader.graphs.iterdir()}
+    again = {f.name: f.stat().st_mtime_ns for f in taught_reader.graphs.glob("*.onnx")}
     assert files == again
 
 

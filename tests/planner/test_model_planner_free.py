@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.request import MAX_WRITTEN_CHARACTERS
 from tests.planner.helpers import SHOP
+from tests.planner.wanting import model_writing
 from tests.support.tiny_mistral import tiny_mistral
 
 QUESTIONS = (
@@ -54,35 +54,8 @@ def generated(model: LanguageModel, request: PlanRequest) -> list[int]:
     return [token for token in new if token not in model.ends]
 
 
-class Bent(torch.nn.Module):
-    """Computes what its network does, and then wants the tokens of one text behind a prompt.
-
-    Args:
-        model: Whose network.
-        prompt: Tokens that it is given to read before.
-        wanted: Tokens; the last of them again and again.
-    """
-
-    def __init__(self, model: LanguageModel, prompt: int, wanted: Sequence[int]) -> None:
-        super().__init__()
-        self.network = model.network
-        self.config = model.network.config
-        self.prompt, self.wanted = prompt, wanted
-
-    def forward(self, **given: Any) -> Any:
-        made = self.network(**given)
-        place = int(given["position_ids"][0, -1]) + 1 - self.prompt
-        made.logits[..., self.wanted[max(0, min(place, len(self.wanted) - 1))]] = 1e9
-        return made
-
-
 def writing(text: str, *, ends: bool = True) -> LanguageModel:
-    """Return a model that writes this text, and then its end or the last token for ever."""
-    model: Any = tiny_mistral(3)
-    prompt = model.encode(render_prompt(asked()))
-    wanted = [*model.encode_plan(text), *model.ends[: int(ends)]]
-    model.network = Bent(model, len(prompt.head) + len(prompt.tail), wanted)
-    return model  # type: ignore[no-any-return]
+    return model_writing(text, asked(), ends=ends)
 
 
 @pytest.mark.parametrize("static", [False, True])

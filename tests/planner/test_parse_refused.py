@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from casewright.errors import PlanError
 from casewright.planner import Plan, parse_plan
+from casewright.planner.parse import MAX_PLAN_CHARACTERS
 from tests.planner.strategies import TOKEN_TEXTS, mutated
 from tests.support.examples import at_most
 
@@ -198,3 +199,10 @@ def test_a_million_characters_are_a_plan_or_a_plan_error_at_once(shape: str) -> 
 @pytest.mark.parametrize("shape", ["brackets", "digits", "a long name", "a long step", "NUL"])
 def test_the_error_for_a_huge_text_is_short(shape: str) -> None:
     assert len(str(refused(NASTY[shape](100_000) + " x"))) < 400
+
+
+def test_a_text_that_is_too_long_for_a_plan_is_not_read() -> None:
+    long = "\n".join(f"s{number} = a()" for number in range(1, MAX_PLAN_CHARACTERS // 12))
+    assert len(parse_plan(long[: 12 * 1000].rpartition("\n")[0]).steps) > 900
+    error = refused(long + " " * MAX_PLAN_CHARACTERS)
+    assert f"{MAX_PLAN_CHARACTERS:,}" in error.rule

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from casewright.planner import PlanRequest, render_prompt
+from casewright.planner.prompt import PlanExample
 from casewright.tools import Parameter, Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import SHOP
 
@@ -11,7 +12,7 @@ EXAMPLES = [ToolExample("how big is my tent", "s1 = own(query=question)")]
 
 def test_the_head_holds_role_tools_constraints_and_fixed_examples_in_this_order() -> None:
     head = render_prompt(PlanRequest("q", SHOP)).head
-    parts = ["You plan look-ups", "Tools:", SHOP["find"].signature(), "Constraints:", "Examples:"]
+    parts = ["You plan look-ups", "Tools:", SHOP["find"].signature(), "Rules:", "Examples:"]
     places = [head.index(part) for part in parts]
     assert places == sorted(places)
 
@@ -47,7 +48,7 @@ def test_an_example_that_calls_an_absent_tool_is_not_shown() -> None:
 
 def test_the_constraints_name_every_source_and_the_empty_plan() -> None:
     head = render_prompt(PlanRequest("q", Toolbox([]))).head
-    constraints = head[head.index("Constraints:") :]
+    constraints = head[head.index("Rules:") :]
     for word in ("span", "literal", "question", "context.FIELD", "sK.FIELD", "sK[i].FIELD"):
         assert word in constraints
     assert "s1 = no_evidence()" in constraints
@@ -94,3 +95,10 @@ def test_a_huge_context_does_not_fill_the_prompt() -> None:
     many = render_prompt(PlanRequest("q", SHOP, {f"f{i}": [i] * 50 for i in range(1000)})).tail
     assert len(long) < 3000
     assert len(many) < 3000
+
+
+def test_a_plan_case_names_the_fields_that_its_context_had() -> None:
+    case = PlanExample("is it dry", "s1 = find(query=question)", context=("page", "town"))
+    tail = render_prompt(PlanRequest("where is it", SHOP), [case]).tail
+    assert "Context: page, town\nQuestion: is it dry\nPlan:\ns1 = find(query=question)" in tail
+    assert tail.count("Context:") == 1

@@ -1,4 +1,4 @@
-"""The language model that ships: found, loaded and refused by its card; within its size."""
+"""The planner that ships: found by its files, loaded on its base, refused by its card."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from casewright.errors import InputError
-from casewright.finetune.ship import FOLDER_BYTES, SHARD_BYTES
-from casewright.planner.language_model import LanguageModel
-from casewright.planner.numpy_model import NumpyModel
+from casewright.errors import DependencyError, InputError
+from casewright.finetune.recipe.training_section import LoraSection, ModelSection
+from casewright.finetune.training.train import train
+from casewright.planner import ModelPlanner, PlanRequest
+from casewright.planner.language_model import smollm2
 from casewright.planner.plan_cases import EXAMPLES
-from casewright.planner.prompt_hash import prompt_hash
 from casewright.planner.shipped import (
     FOLDER,
     is_shipped,
@@ -20,63 +20,90 @@ from casewright.planner.shipped import (
     shipped_examples,
     shipped_planner,
 )
+from tests.planner.helpers import SHOP
 from tests.support.tiny_mistral import save_tiny
+from tests.support.trained import training, write_set
+
+pytestmark = pytest.mark.timeout(600)
+#: Most bytes of the adapter's folder; its base is not in it.
+MOST_BYTES = 25_000_000
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = save_tiny(tmp_path_factory.mktemp("model"))
-    with_card(made, prompt_hash=prompt_hash(), examples=3)
-    return made
+def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An adapter as the command trains it; its prompts showed two plan cases."""
+    place = tmp_path_factory.mktemp("shipped")
+    data = write_set(place / "set", train=4, validation=0)
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    told = {**manifest, "data": {"tevo": {"shots": 2}}}
+    (data / "manifest.json").write_text(json.dumps(told), encoding="utf-8")
+    base = ModelSection(base=str(save_tiny(place / "base")), device="cpu")
+    train(base, LoraSection(r=4), training(steps=1), data, place / "mistral")
+    return place / "mistral"
 
 
-def with_card(folder: Path, **card: object) -> None:
-    (folder / "casewright.json").write_text(json.dumps(card), encoding="utf-8")
+def changed(adapter: Path, folder: Path, file: str, **fields: object) -> Path:
+    """Copy an adapter, some fields of one of its JSON files changed."""
+    folder.mkdir()
+    for one in adapter.iterdir():
+        (folder / one.name).write_bytes(one.read_bytes())
+    told = json.loads((folder / file).read_text(encoding="utf-8"))
+    (folder / file).write_text(json.dumps({**told, **fields}), encoding="utf-8")
+    return folder
 
 
-def test_it_is_found_by_its_card_and_shown_as_many_plan_cases_as_that_says(folder: Path) -> None:
-    assert shipped_planner(folder) == folder
-    assert is_shipped(folder)
-    assert shipped_examples(folder) == 3
+def test_it_plans_merged_into_the_base_that_it_names(adapter: Path) -> None:
+    assert is_shipped(adapter)
+    assert shipped_planner(adapter) == adapter
+    model = load_shipped(adapter, device="cpu")
+    assert model.name == "mistral"
+    result = ModelPlanner(model, seconds=60).plan(PlanRequest("any socks?", SHOP))
+    assert (result.planner, result.fallback) == ("model:mistral", "")
 
 
-def test_a_card_without_a_number_of_plan_cases_shows_the_usual_number(tmp_path: Path) -> None:
-    with_card(tmp_path, prompt_hash=prompt_hash())
-    assert shipped_examples(tmp_path) == EXAMPLES
+def test_it_shows_as_many_plan_cases_as_its_training_prompts_did(
+    adapter: Path, tmp_path: Path
+) -> None:
+    assert shipped_examples(adapter) == 2
+    others: tuple[object, ...] = ({}, {"manifest": {"data": {"tevo": {}}}}, None)
+    for number, data in enumerate(others):
+        other = changed(adapter, tmp_path / str(number), "casewright.json", data=data)
+        assert shipped_examples(other) == EXAMPLES
 
 
-def test_numpy_computes_it_unless_other_numbers_are_asked_for(folder: Path) -> None:
-    assert isinstance(load_shipped(folder), NumpyModel)
-    model = load_shipped(folder, dtype="bfloat16")
-    assert isinstance(model, LanguageModel)
-    assert {str(part.dtype) for part in model.network.parameters()} == {"torch.bfloat16"}
-    assert model.name == load_shipped(folder).name == "mistral"
+def test_where_it_is_not_there_the_error_says_how_it_is_trained(
+    adapter: Path, tmp_path: Path
+) -> None:
+    without = changed(adapter, tmp_path / "without", "casewright.json")
+    (without / "adapter_model.safetensors").unlink()
+    for folder in (tmp_path / "none", without):
+        assert not is_shipped(folder)
+        for ask in (shipped_planner, shipped_examples, load_shipped):
+            with pytest.raises(InputError, match=r"finetune train --recipe small"):
+                ask(folder)
 
 
-def test_where_it_is_not_there_the_error_says_how_it_is_made(tmp_path: Path) -> None:
-    assert not is_shipped(tmp_path)
-    for ask in (shipped_planner, shipped_examples, load_shipped):
-        with pytest.raises(InputError, match=r"is not in this installation.*finetune ship"):
-            ask(tmp_path)
+def test_where_its_base_is_not_installed_the_error_gives_the_command(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))
+    monkeypatch.setattr("importlib.metadata.files", lambda name: None)
+    named = {"base_model_name_or_path": smollm2.NAME}
+    folder = changed(adapter, tmp_path / "mistral", "adapter_config.json", **named)
+    with pytest.raises(DependencyError, match="pip install"):
+        load_shipped(folder, device="cpu")
 
 
-def test_one_that_was_trained_with_another_prompt_is_refused(tmp_path: Path) -> None:
-    save_tiny(tmp_path)
-    with_card(tmp_path, prompt_hash="another")
+def test_one_that_was_trained_with_another_prompt_is_refused(adapter: Path, tmp_path: Path) -> None:
+    other = changed(adapter, tmp_path / "other", "casewright.json", prompt_hash="another")
     with pytest.raises(InputError, match="another form of the prompt"):
-        load_shipped(tmp_path, device="cpu")
+        load_shipped(other, device="cpu")
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="the model is not made yet")
-def test_what_ships_is_small_and_safe_and_can_be_loaded() -> None:
+def test_what_ships_is_a_small_adapter_for_the_packaged_base_without_pickles() -> None:
     sizes = {file.name: file.stat().st_size for file in FOLDER.iterdir()}
-    assert sum(sizes.values()) <= FOLDER_BYTES
-    assert max(sizes.values()) <= SHARD_BYTES
-    assert {Path(name).suffix for name in sizes} <= {
-        ".json",
-        ".jsonl",
-        ".md",
-        ".jinja",
-        ".safetensors",
-    }
-    assert load_shipped(device="cpu").name == "mistral"
+    assert sum(sizes.values()) <= MOST_BYTES
+    kinds = {Path(name).suffix for name in sizes}
+    assert kinds <= {".json", ".jsonl", ".md", ".jinja", ".safetensors"}
+    told = json.loads((FOLDER / "adapter_config.json").read_text(encoding="utf-8"))
+    assert told["base_model_name_or_path"] == smollm2.NAME

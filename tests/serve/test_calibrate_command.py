@@ -214,7 +214,7 @@ def rows(file: Path) -> dict[str, int]:
         ([], "one of --cases FILE, --domain NAME and --store"),
         (["--cases", "towns.jsonl", "--domain", "shopping"], "one of --cases"),
         (["--cases", "nowhere.jsonl"], "nowhere.jsonl"),
-        (["--cases", "broken.jsonl"], "line 2: no JSON object"),
+        (["--cases", "broken.jsonl"], "line 2 is no JSON"),
         (["--cases", "other.jsonl"], "line 1: answer: Field required"),
         (["--cases", "empty.jsonl"], "is empty"),
         (["--cases", "one.jsonl"], "at least two"),

@@ -84,9 +84,15 @@ def test_every_record_has_one_line_in_order(answers: list[dict[str, Any]]) -> No
     assert [answer["id"] for answer in answers] == [first, *(name for _, name, _ in BAD), *others]
 
 
-def test_every_line_has_exactly_the_six_keys(answers: list[dict[str, Any]]) -> None:
+def test_every_line_has_exactly_these_keys(answers: list[dict[str, Any]]) -> None:
     keys = ["id", "plan", "milliseconds", "planner", "attempts", "error"]
+    keys += ["confidence", "asks_back", "alternatives"]
     assert all(list(answer) == keys for answer in answers)
+    for answer in answers:
+        assert answer["confidence"] is None or 0 <= answer["confidence"] <= 1
+        assert answer["asks_back"] in (True, False)
+        assert answer["plan"] not in answer["alternatives"]
+        assert all(parse_plan(plan) for plan in answer["alternatives"])
 
 
 def test_every_plan_of_a_good_record_is_valid_for_it(answers: list[dict[str, Any]]) -> None:

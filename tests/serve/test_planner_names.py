@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from casewright.bench.latency.agent_planner import AgentPlanner
 from casewright.errors import InputError
-from casewright.finetune.baselines.classifier_planner import ClassifierPlanner
-from casewright.planner import Literal, PlanRequest, parse_plan, plan_store
-from casewright.planner.spans import is_span
+from casewright.finetune.baselines.classifiers import ClassifierPlanner
+from casewright.graph.step_agent import AgentPlanner
+from casewright.planner import PlanRequest, parse_plan, plan_store
 from casewright.serve.planners import ModelSettings, local_model, make_planner
 from casewright.stores import CaseStore
-from casewright.tools import Toolbox
-from tests.planner.helpers import FIND, SHOP, parameter
+from tests.planner.helpers import SHOP
 from tests.serve.helpers import built_home, one_line_error, result, run
 from tests.support.encoders import HashingEncoder
 from tests.support.readers import toy_queries
@@ -34,9 +32,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no grammar of a chat model": (["--planner", "a:b", "--no-grammar"], "left off"),
     "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
     "examples for classifiers": (["--planner", "classifiers", "--examples", "1"], "no prompt"),
-    "aids of the case planner": (["--aids"], "no local model that could be helped"),
-    "aids of an agent": (["--planner", "agent:local:x", "--no-aids"], "could be helped"),
-    "an adapter for what ships": (["--planner", "mistral", "--adapter", "x"], "its own adapter"),
+    "an adapter for what ships": (["--planner", "mistral", "--adapter", "x"], "an adapter itself"),
     "an agent of what ships": (["--planner", "agent:mistral"], "is no agent"),
 }
 
@@ -70,20 +66,6 @@ def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
     assert told.stdout == planned["plan"] + "\n"
     assert "What was written:\n" in told.stderr
     assert all(char.isprintable() or char == "\n" for char in told.stderr)
-
-
-def test_a_model_that_is_helped_writes_the_question_s_words(
-    folder: Path, plan_cases: CaseStore
-) -> None:
-    find = replace(FIND, parameters=(parameter("query", "literal", "span", kind="string"),))
-    request = PlanRequest("do you sell wool socks", Toolbox([find]), max_steps=1)
-    written = {}
-    for aids in (True, False):
-        planner = make_planner(f"local:{folder}", plan_cases, None, ModelSettings(aids=aids))
-        (step,) = planner.plan(request).plan.steps
-        written[aids] = [value.value for _, value in step.arguments if isinstance(value, Literal)]
-    assert [is_span(str(text), request.question) for text in written[True]] == [True]
-    assert not any(is_span(str(text), request.question) for text in written[False])
 
 
 def test_an_agent_looks_up_while_it_plans(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.serve.settings import Loaded, Settings, choose_folders, load_settings
-from casewright.serve.tokens import read_tokens
+from casewright.serve.tokens import Grant, read_tokens
 from casewright.stores import paths
 from tests.serve.helpers import REFUNDS, copied_home, new_home, one_line_error, result, run
 
@@ -96,6 +96,39 @@ def test_folders_and_files_are_named_from_the_settings_file_s_own_folder(tmp_pat
     assert settings.threads_file == Path.home() / "t.db"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f'{name} = "here"' for name in ("home", "cache_folder", "tokens_file", "threads_file")),
+        *(f'encoder = "{place}"' for place in ("here", "./gone", "~/gone", "/gone")),
+        'adapter = "here"',
+        *(f'planner = "{kind}:here"' for kind in ("local", "agent:local")),
+        'threads_url = "postgresql://evil/threads"',
+    ],
+)
+def test_file_that_was_found_here_and_not_named_leads_nowhere(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    file = written(tmp_path / "casewright.toml", text)
+    said = refused()
+    assert said.startswith(f"{text.partition(' ')[0]} in casewright.toml names a place")
+    assert "--config casewright.toml" in said
+    assert load_settings(Path("casewright.toml")).file == Path("casewright.toml")
+    monkeypatch.setenv("CASEWRIGHT_CONFIG", "casewright.toml")
+    assert load_settings().file == Path("casewright.toml")
+    monkeypatch.delenv("CASEWRIGHT_CONFIG")
+    # The user's own settings folder is the user's own.
+    written(tmp_path / "user" / "casewright" / "casewright.toml", text)
+    file.unlink()
+    assert load_settings().file is not None
+
+
+def test_file_that_was_found_here_may_name_models() -> None:
+    written(Path("casewright.toml"), 'encoder = "org/name"\nplanner = "local:org/name"\nport = 2')
+    assert load_settings().settings.port == 2
+
+
 def test_settings_cannot_be_changed() -> None:
     settings = load_settings().settings
     with pytest.raises(ValueError, match="frozen"):
@@ -168,6 +201,7 @@ BAD_TOKENS = {
     "not visible": f'[{{"token": "{TOKEN} {TOKEN}", "tenant": "acme"}}]',
     "no tenant": f'[{{"token": "{TOKEN}"}}]',
     "empty tenant": f'[{{"token": "{TOKEN}", "tenant": ""}}]',
+    "end of no zone": f'[{{"token": "{TOKEN}", "tenant": "acme", "expires": "2027-01-31"}}]',
     "more than a token": f'[{{"token": "{TOKEN}", "tenant": "acme", "admin": true}}]',
     "mapping": f'{{"{TOKEN}": "acme"}}',
     "twice": json.dumps([{"token": TOKEN, "tenant": "acme"}, {"token": TOKEN, "tenant": "else"}]),
@@ -191,7 +225,7 @@ def test_tokens_of_both_places_are_read_and_never_shown(
     monkeypatch.setenv("CASEWRIGHT_TOKENS", json.dumps([{"token": TOKEN, "tenant": "acme"}]))
     written(tmp_path / "tokens.toml", f'[[tokens]]\ntoken = "{OTHER}"\ntenant = "else"\n')
     found = load_settings(tokens_file="tokens.toml")
-    assert read_tokens(found.settings) == {TOKEN: "acme", OTHER: "else"}
+    assert read_tokens(found.settings) == {TOKEN: Grant("acme"), OTHER: Grant("else")}
     assert TOKEN not in repr(found)
     assert TOKEN not in found.settings.model_dump_json()
 
@@ -271,11 +305,13 @@ def test_every_command_finds_the_stores_where_the_file_here_says(
 ) -> None:
     other = new_home(tmp_path / "other")
     place = copied_home(home, tmp_path / "copy")
-    written(other / "casewright.toml", f'home = "{place}"')
-    # The environment would beat the file.
+    file = written(other / "casewright.toml", f'home = "{place}"')
+    # The environment would beat the file, which says where code may lie: it has to be named.
     monkeypatch.setattr(
         "tests.serve.helpers.environment", lambda _: {"CASEWRIGHT_HOME": "", "COLUMNS": "200"}
     )
+    assert "home in casewright.toml" in one_line_error(run(other, "domains"))
+    monkeypatch.setenv("CASEWRIGHT_CONFIG", str(file))
     shop = next(one for one in result(run(other, "domains", "--json")) if one["name"] == "shopping")
     assert shop["folder"] == str(place / "data" / "shopping")
     assert shop["built"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.stores import CachedEncoder
+from casewright.stores.encoders.vector_file import check_vectors
 from tests.support.encoders import BrokenEncoder, HashingEncoder
 
 TEXTS = [f"text number {i}" for i in range(20)]
@@ -101,6 +102,43 @@ def test_vector_of_another_length_on_disk_is_encoded_anew(tmp_path: Path) -> Non
         db.execute("UPDATE embedding SET vector = x'00'")
     db.close()
     assert right(CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS), TEXTS)
+
+
+@pytest.mark.parametrize("vector", [np.full(32, np.nan), np.zeros(32)], ids=["nan", "zeros"])
+def test_vector_that_is_not_as_it_was_written_is_encoded_anew(
+    tmp_path: Path, vector: NDArray[np.float64]
+) -> None:
+    CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS)
+    file = tmp_path / "embeddings.sqlite"
+    damage = vector.astype(np.float32).tobytes()
+    with sqlite3.connect(file) as db:
+        db.execute(
+            "UPDATE embedding SET vector = CAST(? || substr(vector, 129) AS BLOB)", (damage,)
+        )
+    db.close()
+    assert check_vectors(file) == (len(TEXTS), len(TEXTS))
+    assert right(CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS), TEXTS)
+    assert check_vectors(file) == (len(TEXTS), 0)
+
+
+def test_vector_under_another_text_s_key_is_encoded_anew(tmp_path: Path) -> None:
+    CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS)
+    with sqlite3.connect(tmp_path / "embeddings.sqlite") as db:
+        db.execute("UPDATE embedding SET vector = (SELECT vector FROM embedding LIMIT 1)")
+    db.close()
+    assert right(CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS), TEXTS)
+
+
+def test_damaged_file_is_told_and_can_be_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "embeddings.sqlite"
+    file.write_bytes(b"garbage" * 999)
+    assert right(CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS), TEXTS)
+    assert "casewright repair" in capsys.readouterr().err
+    assert check_vectors(file, remove=True) is None
+    CachedEncoder(HashingEncoder(), tmp_path).embed(TEXTS)
+    assert check_vectors(file) == (len(TEXTS), 0)
 
 
 def test_cache_folder_that_cannot_be_made_still_answers(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 #: It is to ask nobody for anything but what the page asks for.
@@ -23,6 +23,10 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+#: Milliseconds that an action or an expectation waits, for a machine with other work.
+WAIT = 20_000
 
 
 @contextmanager
@@ -87,7 +91,8 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Tab]:
         options: Of Playwright's context: ``viewport``, ``color_scheme``, …
     """
     with browser.new_context(**options) as context:
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(WAIT)
+        expect.set_options(timeout=WAIT)
         tab = Tab(context.new_page(), urlsplit(url).netloc)
         tab.listen()
         tab.page.goto(url)

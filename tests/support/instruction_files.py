@@ -109,3 +109,35 @@ def leaderboard(
     if gold:
         write_lines(folder / "possible_answer" / name, gold)
     return write_lines(folder / name, questions)
+
+
+def seal_tool(
+    name: str, required: list[str], responses: list[str], /, **kinds: str
+) -> dict[str, Any]:
+    """Return a tool of Seal-Tools, with the types of its parameters."""
+    return {
+        "api_name": name,
+        "api_description": f"Does {name}.",
+        "parameters": {key: {"type": kind, "description": key} for key, kind in kinds.items()},
+        "required": required,
+        "responses": {key: {"type": "str", "description": key} for key in responses},
+    }
+
+
+def seal_call(name: str, responses: list[str], /, **parameters: Any) -> dict[str, Any]:
+    """Return a golden call of Seal-Tools."""
+    return {"api": name, "parameters": parameters, "responses": responses}
+
+
+def seal_items(
+    file: Path, items: Iterable[tuple[str, list[dict[str, Any]]]], retrieved: Iterable[str]
+) -> Path:
+    """Write a file of Seal-Tools: questions with golden calls, among tools that were retrieved."""
+    names = list(retrieved)
+    return write_lines(
+        file,
+        (
+            {"id": f"{file.stem}-{n}", "query": query, "calling": calls, "retrieved_apis": names}
+            for n, (query, calls) in enumerate(items)
+        ),
+    )

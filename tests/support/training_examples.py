@@ -7,19 +7,20 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from casewright.domains import find_domain
 from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.finetune.examples.drawn_toolbox import draw_toolbox
 from casewright.finetune.examples.example import TrainingExample
 from casewright.finetune.examples.shots import Neighbours
-from casewright.finetune.examples.tevo import Evolved, evolve
+from casewright.finetune.examples.tevo import Evolved, pose
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.tool_pools import ToolPool, read_pools
 from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
 from casewright.planner import AnnotatedQuery, plan_store
-from casewright.tools import Toolbox
+from casewright.tools import Toolbox, ToolSpec
 from tests.support.encoders import HashingEncoder
 
 ALL_TASKS = TtgSettings(tasks_per_query=1 + len(TASK_NAMES))
@@ -39,6 +40,21 @@ def shop_pools() -> dict[str, ToolPool]:
     path = find_domain("shopping").tool_pools
     assert path is not None
     return read_pools(path, shop_toolbox())
+
+
+def evolve(
+    query: AnnotatedQuery,
+    toolbox: Toolbox,
+    settings: TevoSettings,
+    pools: Mapping[str, ToolPool],
+    neighbours: Neighbours | None,
+    rng: random.Random,
+    *,
+    distractors: Sequence[ToolSpec] = (),
+) -> Evolved:
+    """Draw a prompt for one query."""
+    drawn = draw_toolbox([query], toolbox, settings, pools, rng, distractors=distractors)
+    return pose([query], drawn, settings, pools, neighbours, rng)[0]
 
 
 def shop_examples(
@@ -64,7 +80,7 @@ def digest(seed: int, count: int) -> str:
 
 def tools_of(example: TrainingExample) -> list[str]:
     """Return the names of the tools that a prompt lists."""
-    listed = example.prompt.head.partition("\nTools:\n")[2].partition("\n\nConstraints:\n")[0]
+    listed = example.prompt.head.partition("\nTools:\n")[2].partition("\n\nRules:\n")[0]
     return _TOOL.findall(listed)
 
 

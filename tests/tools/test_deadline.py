@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
+from casewright.errors import BusyError
+from casewright.tools.call_threads import bound_call_threads, owner
 from casewright.tools.deadline import call_within, start_daemon
+from tests.serve.service.helpers import until
+
+
+def calls_since(older: set[threading.Thread]) -> list[threading.Thread]:
+    """The threads of calls that run now and did not run before."""
+    return [t for t in threading.enumerate() if t not in older and t.name == "casewright-call"]
+
 
 STOPS = pytest.mark.parametrize(
     "error", [StopIteration, StopAsyncIteration], ids=lambda error: error.__name__
@@ -39,3 +49,45 @@ def test_a_call_that_stops_an_iteration_fails_who_waits_for_it(error: type[Excep
 def test_any_other_error_is_raised_as_it_is() -> None:
     with pytest.raises(KeyError):
         call_within(raising(KeyError), 5)
+
+
+def test_places_for_threads_are_free_once_these_have_ended_and_not_before() -> None:
+    free = threading.Event()
+    older = set(threading.enumerate())
+    bound_call_threads(2, 2)
+    try:
+        with pytest.raises(TimeoutError):
+            call_within(free.wait, 0.01)
+        waiting = start_daemon(free.wait)
+        with pytest.raises(BusyError, match="2 threads of calls are at work"):
+            start_daemon(free.wait)
+        free.set()
+        waiting.result(5)
+        until(lambda: not calls_since(older))
+        assert call_within(lambda: 1, 5) == 1
+    finally:
+        free.set()
+        bound_call_threads(1024, 1024)
+
+
+def test_one_owner_leaves_places_to_others() -> None:
+    free = threading.Event()
+    bound_call_threads(4, 2)
+
+    def begun_by(whose: str) -> None:
+        token = owner.set(whose)
+        try:
+            start_daemon(free.wait)
+        finally:
+            owner.reset(token)
+
+    try:
+        begun_by("acme")
+        begun_by("acme")
+        with pytest.raises(BusyError, match="2 of them for this caller"):
+            begun_by("acme")
+        begun_by("other")
+        begun_by("")
+    finally:
+        free.set()
+        bound_call_threads(1024, 1024)

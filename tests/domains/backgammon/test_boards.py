@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from casewright.bench.backgammon.gnubg_boards import gnubg_boards
+from casewright.bench.backgammon.boards import gnubg_boards, reading_rows
 from casewright.bench.backgammon.other_renderer import LOOKS, render
-from casewright.bench.backgammon.reading import reading_rows
 from casewright.domains.backgammon.board_check import reading_doubt, reading_flaw
 from casewright.domains.backgammon.board_decoding import decoded
 from casewright.domains.backgammon.board_image import board_png, render_board

@@ -32,7 +32,9 @@ def shop(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 @pytest.fixture(scope="session")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service that runs the plan that a question holds, without tokens."""
-    with served(tmp_path_factory.mktemp("plans"), tokens={}, retain="approved") as running:
+    folder = tmp_path_factory.mktemp("plans")
+    kept = {"retain": "approved", "corrections_file": str(folder / "corrections.jsonl")}
+    with served(folder, tokens={}, **kept) as running:
         yield running
 
 

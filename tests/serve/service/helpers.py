@@ -102,6 +102,17 @@ def plan(text: str) -> dict[str, str]:
     return {"question": f"please plan: {text}"}
 
 
+def replied(client: httpx.Client, thread: str, reply: object, **more: object) -> httpx.Response:
+    """Reply to the first of a thread's open questions."""
+    to = client.get(f"/threads/{thread}").json()["questions"][0]["id"]
+    return client.post(f"/threads/{thread}/resume", json={"reply": reply, "reply_to": to, **more})
+
+
+def asked_of(body: dict[str, Any]) -> list[Any]:
+    """What tools wait to be told."""
+    return [one["question"] for one in body["questions"]]
+
+
 def events_of(reply: httpx.Response) -> list[tuple[str, Any]]:
     from httpx_sse import EventSource
 

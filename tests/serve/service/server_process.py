@@ -27,6 +27,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
+from casewright.serve.tokens import Grant
 from casewright.stores import Case, CaseSchema, CaseStore, text_facet
 from casewright.stores.feedback import OfflineJudge
 from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_store
@@ -84,6 +85,9 @@ def tools(log: Path) -> list[ToolSpec]:
     def asks(given: Given, context: CallContext) -> str:
         return f"the user says {interrupt(given.get('a', 'which one?'))}"
 
+    def twice(given: Given, context: CallContext) -> str:
+        return f"the user says {interrupt('the first?')}, then {interrupt('the second?')}"
+
     def hostile(given: Given, context: CallContext) -> list[dict[str, str]]:
         return [{"value": HOSTILE, "source": "<b onclick=alert(4)>source</b>"}]
 
@@ -97,6 +101,7 @@ def tools(log: Path) -> list[ToolSpec]:
         tool("blocking", blocking),
         tool("broken", broken),
         tool("asks", asks),
+        tool("twice", twice),
         tool("hostile", hostile),
         tool("halved", halved),
         looping_tool(),
@@ -133,9 +138,12 @@ class Store:
 
 def main() -> None:
     given = json.loads(sys.argv[1])
+    given["tokens"] = {token: Grant(tenant) for token, tenant in given["tokens"].items()}
     chat = given.pop("chat", "")
-    if "threads_file" in given:
-        given["threads_file"] = Path(given["threads_file"])
+    serving = given.pop("serving", {})
+    port = given.pop("port", 0)
+    for file in {"threads_file", "corrections_file"} & given.keys():
+        given[file] = Path(given[file])
     answers = None
     if given.get("retain", "off") != "off":
         answers = Answers(HashingEncoder(), os.environ.get("ANSWERS", ":memory:"))
@@ -148,7 +156,8 @@ def main() -> None:
     scopes = given.pop("scopes", {})
     parts = Parts("tests", toolbox, QuestionPlanner(), generator, scopes, stores)
     app = create_app(parts, ServiceOptions(**given), answers)
-    run(app, listening("127.0.0.1", 0), shutdown_seconds=20.0, log_level="warning")
+    serving = {"shutdown_seconds": 20.0, "log_level": "warning", **serving}
+    run(app, listening("127.0.0.1", port, share=port > 0), **serving)
     if answers is not None:
         answers.close()
 

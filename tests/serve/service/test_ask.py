@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.service.helpers import ACME, QUICK, Served, events_of, plan
+from tests.serve.service.helpers import ACME, QUICK, Served, asked_of, events_of, plan, replied
 
 
 def test_an_answer_comes_with_its_evidence_plan_and_steps(service: Served) -> None:
@@ -134,28 +134,29 @@ def test_a_tool_s_question_waits_for_a_reply_on_the_thread(service: Served) -> N
     with service.client() as client:
         asked = client.post("/ask", json={**plan("s1 = asks()"), "thread_id": "waits"})
         assert asked.status_code == 202
-        assert asked.json()["questions"] == ["which one?"]
+        assert asked_of(asked.json()) == ["which one?"]
         assert client.post("/threads/waits/resume", json={}).status_code == 409
-        reply = client.post("/threads/waits/resume", json={"reply": "the red one"})
+        reply = replied(client, "waits", "the red one")
         assert "the user says the red one" in reply.json()["text"]
         assert client.post("/ask", json=plan("s1 = asks()")).status_code == 409
 
 
-def test_of_two_questions_the_first_is_replied_to_and_the_other_asked_again(
+def test_of_two_questions_the_named_one_is_replied_to_and_the_other_asked_again(
     service: Served,
 ) -> None:
     asked = {**plan('s1 = asks(a="which phone?"); s2 = asks(a="which case?")'), "thread_id": "two"}
     with service.client() as client:
         waiting = client.post("/ask", json=asked)
-        assert waiting.json()["questions"] == ["which phone?", "which case?"]
-        waiting = client.post("/threads/two/resume", json={"reply": "red"})
+        assert asked_of(waiting.json()) == ["which phone?", "which case?"]
+        other = {"reply": "blue", "reply_to": waiting.json()["questions"][1]["id"]}
+        waiting = client.post("/threads/two/resume", json=other)
         assert waiting.status_code == 202
-        assert waiting.json()["questions"] == ["which case?"]
+        assert asked_of(waiting.json()) == ["which phone?"]
         assert waiting.json()["question"] == asked["question"]
         assert [step["id"] for step in waiting.json()["plan_steps"]] == ["s1", "s2"]
-        assert [step["id"] for step in waiting.json()["steps"]] == ["s1"]
-        assert client.get("/threads/two").json()["questions"] == ["which case?"]
-        answer = client.post("/threads/two/resume", json={"reply": "blue"}).json()
+        assert [step["id"] for step in waiting.json()["steps"]] == ["s2"]
+        assert asked_of(client.get("/threads/two").json()) == ["which phone?"]
+        answer = replied(client, "two", "red").json()
     values = [step["rows"][0]["value"] for step in answer["steps"]]
     assert values[:2] == ["the user says red", "the user says blue"]
 
@@ -169,7 +170,7 @@ def test_a_thread_tells_its_plan_as_steps_and_so_does_its_resumption(service: Se
     with service.client() as client:
         assert client.post("/ask", json=asked).status_code == 202
         assert client.get("/threads/planned").json()["plan_steps"] == steps
-        answer = client.post("/threads/planned/resume", json={"reply": "red"}).json()
+        answer = replied(client, "planned", "red").json()
         assert answer["plan_steps"] == steps
         assert [step["status"] for step in answer["steps"]] == ["done", "done"]
         assert client.get("/threads/planned").json()["plan_steps"] == steps

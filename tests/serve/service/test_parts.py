@@ -11,11 +11,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from casewright.errors import InputError, StoreDamagedError, StoreUnavailableError
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
-from casewright.serve.service.events import lines
+from casewright.serve.service.events import Event, lines
 from casewright.serve.service.problems import told, without_paths
 from casewright.serve.service.recent import RecentRun, RecentRuns
-from casewright.serve.service.runs import Event
 from casewright.serve.service.tokens import Tokens, is_loopback
+from casewright.serve.tokens import Grant
 
 HIDDEN = [
     "No such file: '/home/me/a b/c.txt'",
@@ -75,7 +75,7 @@ def test_keys_of_threads_never_meet() -> None:
 
 
 def test_tokens_are_known_whole_or_not_at_all() -> None:
-    tokens = Tokens({"one-token-0123456789": "a", "two-token-0123456789": "b"})
+    tokens = Tokens({"one-token-0123456789": Grant("a"), "two-token-0123456789": Grant("b")})
     assert tokens.tenant("two-token-0123456789") == "b"
     for wrong in ("", "one-token", "one-token-0123456789 ", "one-token-0123456789\udcff"):
         assert tokens.tenant(wrong) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.serve.service.helpers import QUICK, plan, served
+from tests.serve.service.helpers import QUICK, plan, replied, served
 
 SCOPES = {"customer": ["C1", "C2"]}
 
@@ -23,10 +23,10 @@ def test_with_tokens_every_request_says_who_asks(tmp_path: Path) -> None:
         ):
             assert client.post(path, json=body).status_code == 422
         assert client.post("/ask", json={**asks, **second, "thread_id": "t"}).status_code == 202
-        refused = client.post("/threads/t/resume", json={"reply": "red"})
+        refused = replied(client, "t", "red")
         assert refused.status_code == 422
         assert "customer" in refused.json()["detail"]
-        answer = client.post("/threads/t/resume", json={"reply": "red", **second}).json()
+        answer = replied(client, "t", "red", **second).json()
         assert "found for acme C2" in answer["text"]
 
 
@@ -38,4 +38,4 @@ def test_without_tokens_a_question_may_be_the_demo_s_but_no_run_changes_hands(
         assert "found for local C1" in answer["text"]
         asked = {**plan("s1 = asks()"), "thread_id": "t", "scope": {"customer": "C2"}}
         assert client.post("/ask", json=asked).status_code == 202
-        assert client.post("/threads/t/resume", json={"reply": "red"}).status_code == 422
+        assert replied(client, "t", "red").status_code == 422

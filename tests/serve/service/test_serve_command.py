@@ -59,6 +59,10 @@ REFUSED = {
     ),
     "no kind of keeping": (["--without-tokens", "--retain", "all"], "off, verified or approved"),
     "no place for threads": (["--without-tokens", "--threads", "/dev/null/x"], "cannot be used"),
+    "no database for threads": (
+        ["--without-tokens", "--threads", "postgresql://me@127.0.0.1:1/x"],
+        "The threads' database cannot be used",
+    ),
 }
 
 

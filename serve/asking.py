@@ -1,0 +1,55 @@
+"""One question, answered from Python as ``casewright ask`` answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from casewright.domains import Domain
+    from casewright.graph import Answer
+    from casewright.planner import Turn
+
+
+def ask(
+    question: str,
+    domain: str | Domain = "shopping",
+    *,
+    context: Mapping[str, Any] | None = None,
+    scope: Mapping[str, str] | None = None,
+    history: Sequence[Turn] = (),
+    planner: str | None = None,
+    generator: str = "extractive",
+) -> Answer:
+    """Return the answer to one question.
+
+    Stores are opened and closed again: for many questions, compile ``build_graph`` once.
+
+    Args:
+        question: What the user asks.
+        domain: What ``own_domain`` returned, a packaged domain's name, or ``FILE.py:NAME``.
+        context: What is known beside the question, for example the page that is open.
+        scope: Who asks; each scope field's first value by default.
+        history: Earlier turns of the conversation, the earliest first.
+        planner: As ``--planner`` names it; the domain's default otherwise.
+        generator: As ``--generator`` names it.
+
+    Raises:
+        InputError: The question, the context, the scope or a name cannot be used.
+    """
+    from casewright.graph import Answer
+    from casewright.planner.request import check_context, check_history, check_question
+    from casewright.serve.dialogue import Dialogue
+    from casewright.serve.scopes import scope_of
+    from casewright.serve.session import make_generator, open_session
+
+    check_question(question)
+    check_context(context or {})
+    check_history(list(history))
+    session = open_session(domain, planner)
+    try:
+        asker = scope_of(session.domain.scopes, scope or {}, listed=True)
+        graph = session.graph(make_generator(generator, session.encoder, session.domain))
+        return Answer.from_state(Dialogue(graph, asker, history).ask(question, context or {}))
+    finally:
+        session.close()

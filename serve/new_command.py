@@ -1,0 +1,103 @@
+"""`casewright new`: a domain file to fill in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from casewright.errors import InputError
+from casewright.serve.options import AsJson
+
+#: What is written; ``MY_DOMAIN`` stands for the domain's name.
+TEMPLATE = '''\
+"""The tools of MY_DOMAIN. Replace the two below by your own; the rest can stay."""
+
+from pathlib import Path
+from typing import Literal
+
+from casewright import CallContext, Toolbox, ToolExample, own_domain, tool
+
+
+# A tool is a typed function. Planners read its name and its docstring: say what it finds, and by
+# what. Types say what an argument may be; of a Literal, a plan can write no other text.
+@tool(
+    # The fields of what it returns that later steps can refer to.
+    results=("machine_id", "name"),
+    # A question with its plan. Give every tool one: it counts at once.
+    example=ToolExample("which pumps are there", 's1 = find_machine(query="pumps")'),
+)
+def find_machine(query: str, call: CallContext) -> list[dict]:
+    """Finds machines by their name or place."""
+    # `call` is filled in by the run and hidden from plans; call.scope says who asks.
+    return [{"machine_id": "M7", "name": f"{query} 7"}]
+
+
+@tool(
+    # An identifier comes from an earlier step, or from the page that is open.
+    sources={"machine_id": ("step", "context")},
+    example=ToolExample(
+        "how hot is the mill",
+        's1 = find_machine(query="mill")\\n'
+        's2 = read_sensor(machine_id=s1.machine_id, sensor="temperature")',
+    ),
+)
+def read_sensor(machine_id: str, sensor: Literal["temperature", "vibration"]) -> str:
+    """The latest value of one sensor of one machine."""
+    return f"{sensor} of {machine_id}: 61"
+
+
+# Annotated messages, questions with their plans, as `casewright draft` and `correct` write them.
+learn = Path(__file__).with_name("learn.jsonl")
+domain = own_domain(
+    "MY_DOMAIN",
+    Toolbox([find_machine, read_sensor]),
+    learn if learn.is_file() else (),
+    description="The machines of a plant.",
+    questions=["how hot is the lathe"],
+    # Who asks, by field; the first value is the default. Tools read it in call.scope.
+    # scopes={"site": ["north", "south"]},
+)
+'''
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("new")(new)
+
+
+def new(
+    file: Annotated[Path, typer.Argument(help="The Python file to write.", metavar="FILE.py")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented domain file: two tools to replace by your own. It answers as it is."""
+    from casewright.serve.output import print_json
+
+    if file.suffix != ".py":
+        raise InputError(f"{file} is no Python file's name. End it in .py.")
+    text = TEMPLATE.replace("MY_DOMAIN", _name(file.stem))
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError as error:
+        raise InputError(f"{file} is there already, and is not replaced. Name another.") from error
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.") from error
+    place = f"{file}:domain"
+    ask = f'casewright ask --domain {place} "how hot is the lathe"'
+    draft = f"casewright draft --domain {place} --output {file.with_name('learn.jsonl')}"
+    if as_json:
+        print_json({"file": str(file), "domain": place, "next": [ask, draft]})
+        return
+    typer.echo(f"Wrote {file}. It answers as it is:\n  {ask}")
+    typer.echo(f"Put your tools in the place of its two. Then:\n  {draft}")
+
+
+def _name(stem: str) -> str:
+    """Return a name that a domain of one's own can have."""
+    from casewright.domains import domain_names
+
+    name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:50]
+    return name if name[:1].isalpha() and name not in domain_names() else f"my-{name}".strip("-")

@@ -1,0 +1,146 @@
+"""`casewright check` and `casewright repair`: finding what is damaged, and mending it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from casewright.serve.options import AsJson
+
+#: How long to wait for another process that holds a store.
+LOCK_SECONDS = 2.0
+Place = Annotated[
+    Path | None,
+    typer.Argument(help="A store's folder; by default all stores below the data folder."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(check)
+    app.command()(repair)
+
+
+def check(place: Place = None, as_json: AsJson = False) -> None:
+    """Read all of every store, and of the caches, and say what is damaged.
+
+    The exit code is 2 where a store is. What is damaged in a cache is made again when it is needed.
+    """
+    from casewright.errors import StoreLockedError
+    from casewright.serve.output import print_json, print_table
+    from casewright.stores.engines.upkeep import check_folder
+
+    found: list[dict[str, Any]] = []
+    for folder in _stores(place):
+        try:
+            looked = [asdict(one) for one in check_folder(folder, lock_seconds=LOCK_SECONDS)]
+        except StoreLockedError:
+            looked = [{"collection": "", "cases": None, "damage": "", "held": True}]
+        found += [{"store": str(folder), "held": False, **one} for one in looked]
+    caches = [] if place is not None else list(_caches(remove=False))
+    damaged = sum(bool(one["damage"]) for one in found)
+    if as_json:
+        print_json({"stores": found, "caches": caches, "damaged": damaged})
+    else:
+        rows = [[one["store"], one["collection"], one["cases"], _state(one)] for one in found]
+        print_table(["store", "collection", "cases", "state"], rows)
+        if caches:
+            print_table(["cache", "state"], [[one["cache"], one["state"]] for one in caches])
+    if damaged:
+        typer.echo(
+            f"error: {damaged} of {len(found)} collections are damaged. Restore them from a copy, "
+            "or run casewright repair, which keeps what is sound.",
+            err=True,
+        )
+        raise typer.Exit(2)
+
+
+def repair(place: Place = None, as_json: AsJson = False) -> None:
+    """Build every damaged store anew of the cases in it that are sound, and say what is lost.
+
+    The damaged files are kept beside it. Stop what uses the stores before.
+    """
+    from casewright.serve.output import print_json
+    from casewright.stores.engines.upkeep import repair_folder
+
+    made = [
+        {"store": str(folder), **asdict(one), "next": _next(folder, one.lost)}
+        for folder in _stores(place)
+        for one in repair_folder(folder, lock_seconds=LOCK_SECONDS)
+    ]
+    caches = [] if place is not None else list(_caches(remove=True))
+    if as_json:
+        print_json({"stores": made, "caches": caches})
+        return
+    if not made:
+        typer.echo("No store is damaged.")
+    for one in made:
+        _print_repaired(one)
+    for cache in caches:
+        typer.echo(f"{cache['cache']}: {cache['state']}")
+
+
+def _stores(place: Path | None) -> list[Path]:
+    from casewright.stores.engines.edge_shard import SHARDS
+    from casewright.stores.engines.embedded import RECORD
+    from casewright.stores.paths import data_folder
+
+    if place is not None:
+        return [place]
+    names = (RECORD, SHARDS, "collection")
+    return sorted({file.parent for name in names for file in data_folder().rglob(name)})
+
+
+def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
+    """Yield the caches and what is found of each; what is unusable may be removed."""
+    from casewright.stores.encoders.onnx_cache import cached_graphs, damaged_file
+    from casewright.stores.encoders.vector_file import FILE, check_vectors
+    from casewright.stores.paths import cache_folder
+
+    file = cache_folder() / "embeddings" / FILE
+    if file.is_file():
+        counted = check_vectors(file, remove=remove)
+        removed = "removed" if remove else "not usable: made again when they are needed"
+        state = f"the whole file is damaged; {removed}" if counted is None else ""
+        if counted is not None:
+            state = f"{counted[0]} vectors" + (f", {counted[1]} {removed}" if counted[1] else "")
+        yield {"cache": str(file), "state": state}
+    for folder, names in cached_graphs(cache_folder()):
+        damage = damaged_file(folder, names)
+        state = f"{damage} is damaged: made again when it is needed" if damage else "sound"
+        yield {"cache": str(folder / names[0]), "state": state}
+
+
+def _state(looked: dict[str, Any]) -> str:
+    if looked["held"]:
+        return "not looked at: another process holds it"
+    return str(looked["damage"] or "sound")
+
+
+def _next(folder: Path, lost: int | None) -> str:
+    """Return the command that brings back what is lost; empty where there is none."""
+    from casewright.domains import domain_names
+    from casewright.stores.paths import data_folder
+
+    name = folder.parent.name
+    if lost == 0:
+        return ""
+    if folder.parent.parent == data_folder() and name in domain_names():
+        return f"casewright domains --build {name}"
+    if folder.parent == data_folder() and folder.name.startswith("documents"):
+        return "casewright ingest PATH"
+    return ""
+
+
+def _print_repaired(made: dict[str, Any]) -> None:
+    lost = "how many are lost is not known" if made["lost"] is None else f"{made['lost']} are lost"
+    typer.echo(f"{made['store']}, {made['collection']}: {made['cases']} cases are kept, {lost}.")
+    if made["texts"]:
+        typer.echo(f"  The text of lost cases, without vectors: {made['texts']}")
+    if made["next"]:
+        typer.echo(f"  What is lost comes back by: {made['next']}")
+    typer.echo(f"  The damaged files; remove them when nothing is missed: {made['beside']}")

@@ -1,0 +1,147 @@
+"""The feedback bench, on invented towns and an invented package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.bench.feedback.measure import LIMITS, measure_feedback
+from casewright.bench.feedback.runs import GoldJudge, ShuffledJudge, SymbolFilter, post_loop
+from casewright.bench.report import Report
+from casewright.errors import InputError
+from casewright.finetune.judge_sets.code import code_set
+from casewright.finetune.judge_sets.sets import FeedbackSet
+from casewright.graph.feedback import FeedbackResult, build_feedback
+from casewright.stores import CaseStore
+from casewright.stores.feedback import RocchioStrategy
+from tests.support.encoders import HashingEncoder
+from tests.support.mill import mill_corpus
+from tests.support.multihop import multihop_folder
+
+
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """What the run wrote to stderr."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, told: list[str]) -> Report:
+    folder = multihop_folder(tmp_path_factory.mktemp("towns"))
+    with redirect_stderr(StringIO()) as written:
+        made = measure_feedback(folder, HashingEncoder(), only="hotpotqa")
+    told.append(written.getvalue())
+    return made
+
+
+def test_what_is_being_done_is_said_without_a_terminal_too(report: Report, told: list[str]) -> None:
+    reading, encoding, asking = told[0].splitlines()
+    assert reading.startswith("Reading")
+    assert re.fullmatch(r"Encoding \d+ cases of hotpotqa\.", encoding)
+    assert re.fullmatch(r"Asking \d+ questions of hotpotqa, .*", asking)
+
+
+def row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:
+    (found,) = [one for one in report.rows if (one["strategy"], one["judge"]) == (strategy, judge)]
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["text", "sentences", "rocchio", "recommend"])
+def test_with_the_labels_as_judge_all_that_was_found_is_the_answer(
+    report: Report, strategy: str
+) -> None:
+    gold = row(report, strategy, "labels")
+    assert gold["answer"] == gold["found"]
+    assert gold["precision"] == 1
+    assert gold["single answer"] == gold["single"]
+
+
+def test_controls_stand_beside_the_default_strategy(report: Report) -> None:
+    for judge in ("labels shuffled", "first two, unread"):
+        assert row(report, "sentences", judge)["judged"] > 0
+
+
+def test_the_posts_loop_judges_again_what_it_finds_again(report: Report) -> None:
+    posts = row(report, "the post's loop, 10 a round", "labels")
+    assert posts["judged"] > row(report, "text", "labels")["judged"]
+
+
+def test_figures_name_set_strategy_and_judge(report: Report) -> None:
+    figures = report.to_json()["figures"]
+    assert "gain_points_hotpotqa_sentences_offline" in figures
+    assert "single_recall_at_10_hotpotqa" in figures
+    assert "judged_ratio_to_post_of_10_hotpotqa_text_labels" in figures
+
+
+def test_report_is_drawn_with_a_panel_a_set(report: Report, tmp_path: Path) -> None:
+    report.show(as_json=True, plot=tmp_path / "recall.png")
+    assert (tmp_path / "recall.png").stat().st_size > 10_000
+
+
+def test_a_folder_without_sets_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no set"):
+        measure_feedback(tmp_path, HashingEncoder(), only="hotpotqa")
+
+
+@pytest.fixture(scope="module")
+def mill(tmp_path_factory: pytest.TempPathFactory) -> FeedbackSet:
+    """The set whose questions name a function of an invented package."""
+    with mill_corpus(tmp_path_factory.mktemp("site")) as corpus:
+        return code_set(corpus)
+
+
+@pytest.fixture(scope="module")
+def mill_store(mill: FeedbackSet) -> CaseStore:
+    return mill.store(HashingEncoder())
+
+
+def test_shuffled_labels_mark_as_many_candidates_but_not_the_same(
+    mill: FeedbackSet, mill_store: CaseStore
+) -> None:
+    marked: dict[str, list[int]] = {"gold": [], "shuffled": []}
+    same = 0
+    for asked in mill.questions:
+        for name, judge in (("gold", GoldJudge(asked)), ("shuffled", ShuffledJudge(asked))):
+            loop = build_feedback(mill_store, judge, RocchioStrategy(), limits=LIMITS)
+            result = FeedbackResult.from_state(loop.invoke({"question": asked.text}))
+            marked[name].append(result.rounds[0]["relevant"])
+            if name == "shuffled":
+                hits = {hit["id"] for hit in result.hits if hit["confirmed"]}
+                same += hits == asked.relevant
+    assert marked["gold"] == marked["shuffled"]
+    assert same < len(mill.questions)
+
+
+def test_the_posts_loop_ends_when_nothing_new_is_relevant(
+    mill: FeedbackSet, mill_store: CaseStore
+) -> None:
+    asked = mill.questions[0]
+    question = mill_store.question(asked.text)
+    assert question is not None
+    run = post_loop(question, asked, 4)
+    grown = [len(state.marked) for state in run.states]
+    assert run.judgements == 4 * len(run.states)
+    assert grown == sorted(grown)
+    assert len(grown) == 1 or grown[-1] == grown[-2]
+
+
+def test_symbol_filter_finds_each_function_that_is_named(mill: FeedbackSet) -> None:
+    plain = SymbolFilter(mill.cases)
+    for question in mill.questions:
+        assert set(plain.find(question.text)) == question.relevant
+
+
+def test_symbol_filter_takes_the_symbols_of_which_most_is_named(mill: FeedbackSet) -> None:
+    plain = SymbolFilter(mill.cases)
+    symbols = {case.id: case.metadata.get("symbol") for case in mill.cases}
+    assert {symbols[found] for found in plain.find("the stop of Wheel")} == {"Wheel.stop"}
+    both = plain.find("all of grind_all")
+    assert len(both) == 2 * len(plain.find("all of grind_all in invented_mill/sluice.py"))
+    assert plain.find("how does water flow over stones?") == plain.find("flow")
+    assert plain.find("nothing of this is named") == []

@@ -1,0 +1,136 @@
+"""Planning for a folder of one's own tools, and for toolboxes of the corpus, by cases known."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench import own_tools
+from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
+from casewright.bench.own_tools_sets import own_folder, stratified
+from casewright.planner import CasePlanner, parse_plan
+from casewright.planner.fallback import FallbackPlanner
+from casewright.serve.cli import app
+from casewright.stores import CaseStore
+from tests.support.encoders import HashingEncoder
+
+TOOLS = """
+from casewright.tools import Toolbox, tool_from_function
+
+def find_machine(query: str) -> list[dict]:
+    "Finds a machine."
+def read_sensor(machine_id: str) -> str:
+    "The temperature of a machine."
+
+def toolbox():
+    found = tool_from_function(find_machine, results=("machine_id",))
+    return Toolbox([found, tool_from_function(read_sensor)])
+"""
+HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id)'
+PLACE = 's1 = find_machine(query="{0}")'
+
+
+def lines(asked: dict[str, str]) -> str:
+    return "".join(json.dumps({"id": q, "query": q, "plan": p}) + "\n" for q, p in asked.items())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Six messages about warmth and two about places to learn from, one of each to measure on."""
+    (tmp_path / "tools.py").write_text(textwrap.dedent(TOOLS), encoding="utf-8")
+    names = ("mill", "lathe", "drill", "saw", "press", "crane")
+    learn = {f"how warm is the {name}": HEAT.format(name) for name in names}
+    learn |= {f"where does the {name} stand": PLACE.format(name) for name in names[:2]}
+    (tmp_path / "learn.jsonl").write_text(lines(learn), encoding="utf-8")
+    test = {
+        "how warm is the oven": HEAT.format("oven"),
+        "where is the oven": PLACE.format("oven"),
+    }
+    (tmp_path / "test.jsonl").write_text(lines(test), encoding="utf-8")
+    return tmp_path
+
+
+def test_messages_are_drawn_by_class_and_fewer_are_among_more(data: Path) -> None:
+    learn = own_folder(data).learn
+    for seed in range(5):
+        four = stratified(learn, 4, seed)
+        assert Counter(query.label for query in four) == {"read_sensor": 3, "find_machine": 1}
+        assert stratified(learn, 2, seed) == four[:2]
+    assert len({tuple(q.query for q in stratified(learn, 4, seed)) for seed in range(5)}) > 1
+    assert len(stratified(learn, 100, 0)) == len(learn)
+
+
+def test_planners_know_as_many_messages_as_a_row_says(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: list[int] = []
+
+    def make(store: CaseStore) -> CasePlanner:
+        known.append(store.count())
+        return CasePlanner(store)
+
+    controls = {"fallback plan": lambda store: FallbackPlanner()}
+    monkeypatch.setattr(own_tools, "maker", lambda name, _: controls.get(name, make))
+    trial = OwnToolsTrial(["case"], data, cases=(0, 4, 8, 60), seeds=2, split=None)
+    rows = measure_own_tools(trial, HashingEncoder(64)).rows
+    told = [(row["planner"], row["cases"], row["draws"], row["messages"]) for row in rows]
+    # All eight are the same in every draw, and there are no sixty.
+    expected = [("case", 0, 1, 2), ("case", 4, 2, 4), ("case", 8, 1, 2), ("fallback plan", 0, 1, 2)]
+    assert told == expected
+    # Each store after the empty one that stands for other toolboxes.
+    assert [count for count in known if count] == [4, 4, 8]
+
+
+def test_question_in_place_of_a_literal_and_a_surplus_argument_are_wrong(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(where: str) -> Any:
+        (data / "test.jsonl").write_text(lines({"where is the oven": PLACE.format("oven")}))
+        planner = FallbackPlanner()
+        monkeypatch.setattr(
+            "casewright.planner.fallback.fallback_plan", lambda request: parse_plan(where)
+        )
+        monkeypatch.setattr(own_tools, "maker", lambda name, _: lambda store: planner)
+        trial = OwnToolsTrial(["case"], data, cases=(0,), split=None)
+        return measure_own_tools(trial, HashingEncoder(64)).rows[0]
+
+    for plan, whole in (
+        (PLACE.format("oven"), 1.0),
+        ("s1 = find_machine(query=question)", 0.0),
+        ('s1 = find_machine(query="oven", more=1)', 0.0),
+    ):
+        row = measured(plan)
+        assert (row["right tools"], row["whole plans"]) == (1.0, whole)
+
+
+def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
+    typed = ["bench", "own-tools", "--data", str(data), "--cases", "0,5", "--seeds", "1"]
+    done = CliRunner().invoke(app, [*typed, "--split", "validation", "--limit", "3", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["table"] for row in rows} == {data.name, "validation"}
+    assert {row["cases"] for row in rows if row["planner"] == "case"} == {0, 5}
+    shown = CliRunner().invoke(app, [*typed, "--no-corpus"])
+    assert f"{data.name}, by annotated messages known" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--cases", "some"], "are no numbers"),
+        (["--no-corpus"], "nothing to measure on"),
+        (["--data", "nowhere"], "there is no such file"),
+        (["--split", "training"], "no split 'training'"),
+    ],
+    ids=["cases", "nothing", "folder", "split"],
+)
+def test_what_cannot_be_measured_is_refused(typed: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["bench", "own-tools", *typed])
+    assert done.exit_code != 0
+    assert said in str(done.exception or done.output)

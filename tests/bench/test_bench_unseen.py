@@ -1,0 +1,257 @@
+"""Planning for unseen toolboxes, on the corpus that ships and on small public files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.bench import unseen
+from casewright.bench.unseen import UnseenTrial, measure_unseen
+from casewright.bench.unseen_planners import ToolboxPlanner
+from casewright.bench.unseen_sets import APART, corpus_set, public_sets
+from casewright.errors import InputError
+from casewright.finetune.corpus import read_corpus
+from casewright.planner import CasePlanner, Plan, PlanRequest, PlanResult, parse_plan, plan_store
+from casewright.planner.fallback import FallbackPlanner
+from casewright.serve.cli import app
+from casewright.stores import CaseStore
+from tests.support.encoders import HashingEncoder
+from tests.support.instruction_files import (
+    function,
+    leaderboard,
+    seal_call,
+    seal_items,
+    seal_tool,
+    write_lines,
+)
+from tests.support.tiny_mistral import save_tiny
+
+ENCODER = HashingEncoder(64)
+BOXES = {box.toolbox.fingerprint(): box for box in read_corpus("validation")}
+PLANS = {(q.query, str(q.record.context)): q.plan for box in BOXES.values() for q in box.queries}
+
+
+def test_messages_that_planners_know_are_not_asked() -> None:
+    found = corpus_set("validation", 5, seed=0)
+    assert set(found.known) == set(BOXES)
+    asked = {item.query.record.id for item in found.items}
+    for key, box in BOXES.items():
+        known = {query.record.id for query in found.known[key]}
+        assert len(known) == 5
+        assert known.isdisjoint(asked)
+        assert {query.record.id for query in box.queries} <= known | asked
+    fewer = corpus_set("validation", 3, seed=0).known
+    assert all(list(found.known[key])[:3] == list(fewer[key]) for key in BOXES)
+
+
+def test_more_cases_than_leave_a_message_are_refused() -> None:
+    with pytest.raises(InputError, match="leaves nothing to ask: the toolbox"):
+        corpus_set("validation", 1000, seed=0)
+
+
+class Told:
+    """Plans as a test says, and keeps how many requests it was asked at once."""
+
+    name = "told"
+    batch = 4
+
+    def __init__(self, plans: Callable[[PlanRequest], Plan], sizes: list[int]) -> None:
+        self._plans, self._sizes = plans, sizes
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        return PlanResult(self._plans(request), self.name, milliseconds=3)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+    def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
+        self._sizes.append(len(requests))
+        return [self.plan(request) for request in requests]
+
+
+def test_a_toolbox_is_planned_for_at_once_with_its_own_plan_cases() -> None:
+    found = corpus_set("validation", 2, seed=0)
+    requests = [item.request for item in found.items]
+    sizes: list[int] = []
+    made: list[CaseStore] = []
+
+    def make(store: CaseStore) -> Told:
+        made.append(store)
+        return Told(lambda request: parse_plan("s1 = no_evidence()"), sizes)
+
+    with plan_store([], ENCODER) as empty:
+        stores = {key: plan_store(own, ENCODER) for key, own in found.known.items()}
+        planner = ToolboxPlanner("told", make, stores, empty)
+        assert planner.batch == 4
+        assert len(planner.plan_many(requests)) == len(requests)
+        assert made == [empty, *stores.values()]
+        assert len(sizes) == len(stores)
+        # Of a toolbox without plan cases, the planner that has none.
+        del stores[requests[0].toolbox.fingerprint()]
+        planner.plan(requests[0])
+        assert made[-1] is empty
+
+
+def test_a_planner_with_plan_cases_of_a_toolbox_reuses_them() -> None:
+    found = corpus_set("validation", 8, seed=0)
+    with plan_store([], ENCODER) as empty:
+        stores = {key: plan_store(own, ENCODER) for key, own in found.known.items()}
+        planner = ToolboxPlanner("case", CasePlanner, stores, empty)
+        for key, known in found.known.items():
+            query = known[0]
+            result = planner.plan(query.record.request(BOXES[key].toolbox))
+            assert result.plan.tools == query.plan.tools
+
+
+def gold(request: PlanRequest) -> Plan:
+    return PLANS[request.question, str(request.context)]
+
+
+def measured(
+    monkeypatch: pytest.MonkeyPatch, planners: Mapping[str, Any], **trial: Any
+) -> dict[str, Any]:
+    """Return the report on planners that a test made, by their names."""
+    monkeypatch.setattr(
+        unseen, "maker", lambda name, _: planners.get(name, lambda store: FallbackPlanner())
+    )
+    settings = {"split": "validation", "base": False, "limit": 24, **trial}
+    return measure_unseen(UnseenTrial(list(planners), **settings)).to_json()
+
+
+def rows_of(report: Mapping[str, Any], planner: str, label: str = "all") -> dict[str, Any]:
+    (row,) = (
+        row
+        for row in report["rows"]
+        if row.get("class") == label and row["planner"] == planner and row["table"] == "corpus"
+    )
+    return dict(row)
+
+
+def test_an_argument_that_the_gold_plan_lacks_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def more(request: PlanRequest) -> Plan:
+        plan = gold(request)
+        step = replace(plan.steps[0], arguments=(*plan.steps[0].arguments, ("more", _ONE)))
+        return Plan((step, *plan.steps[1:]))
+
+    report = measured(
+        monkeypatch,
+        {"right": lambda store: Told(gold, []), "wrong": lambda store: Told(more, [])},
+    )
+    right, wrong = rows_of(report, "right"), rows_of(report, "wrong")
+    assert (right["right tools"], right["whole plans"], right["invalid"]) == (1, 1, 0)
+    assert 0.8 < right["whole plans low"] < right["whole plans high"] == 1
+    assert (wrong["right tools"], wrong["whole plans"]) == (1, 0)
+    # No tool of the corpus has the argument.
+    assert wrong["invalid"] == 24
+    assert right["ms"] == 3
+    (difference,) = (
+        row
+        for row in report["rows"]
+        if row["table"] == "differences"
+        and row["planner"] == "wrong"
+        and row["figure"] == "graph_arguments"
+    )
+    assert difference["difference"] == -1
+
+
+_ONE = parse_plan("s1 = find(more=1)").steps[0].arguments[0][1]
+
+
+def test_every_message_is_in_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = measured(monkeypatch, {"right": lambda store: Told(gold, [])}, limit=None)
+    counts = {row["class"]: row["messages"] for row in report["rows"] if "class" in row}
+    classes = ("one look-up", "chain of look-ups", "several asks", "unanswerable")
+    assert sum(counts[name] for name in classes) == counts["all"]
+    assert counts["open page used"]
+    assert counts["open page as decoy"]
+    fallback = rows_of(report, "fallback plan")
+    assert fallback["messages"] == counts["all"]
+    assert fallback["whole plans"] < 0.5
+
+
+def test_the_command_measures_a_model_of_a_folder_beside_its_controls(tmp_path: Path) -> None:
+    name = f"local:{save_tiny(tmp_path / 'tiny')}"
+    typed = ["bench", "unseen", "--planner", name, "--no-base", "--split", "validation"]
+    done = CliRunner().invoke(app, [*typed, "--limit", "1", "--cases", "4", "--json"])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["settings"]["cases"] == 4
+    row = rows_of(report, name)
+    assert row["messages"] == 1
+    assert row["ms"] > 0
+    assert rows_of(report, "case")["messages"] == rows_of(report, "fallback plan")["messages"] == 1
+    differing = {row["planner"] for row in report["rows"] if row["table"] == "differences"}
+    assert differing == {"case", "fallback plan"}
+
+
+def test_the_command_shows_shares_with_their_intervals() -> None:
+    typed = "bench unseen --planner case --no-base --split validation --limit 9"
+    shown = CliRunner().invoke(app, typed.split())
+    assert shown.exit_code == 0, shown.output
+    assert "corpus: 9 messages" in shown.stdout
+    assert "difference from case" in shown.stdout
+    assert re.search(r"all +9 +0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", shown.stdout)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Both public sets, with two items that are asked of each."""
+    seal = tmp_path / "sealtools"
+    tools = [seal_tool(name, ["what"], [], what="str") for name in ("sow", "dig", "mow")]
+    write_lines(seal / "tool.jsonl", tools)
+    for file, asked in (
+        ("dev-dev.jsonl", ["sow beans", "dig holes"]),
+        ("test_out_domain-dev.jsonl", ["dig trenches", "mow lawns"]),
+    ):
+        items = [(one, [seal_call(one.split()[0], [], what=one.split()[1])]) for one in asked]
+        seal_items(seal / file, items, [one.split()[0] for one in asked])
+    place = tmp_path / "bfcl"
+    plant = [function("plant", ["what"], what="string")]
+    leaderboard(place, "multiple", [("plant roses", plant, [{"plant": {"what": ["roses"]}}])])
+    leaderboard(place, "irrelevance", [("who sang this", plant, None)])
+    return tmp_path
+
+
+def test_public_sets_are_measured_by_their_files_for_measuring_alone(data: Path) -> None:
+    seal, bfcl = public_sets(data)
+    assert [item.query.query for item in seal.items] == ["dig trenches", "mow lawns"]
+    # One calls a tool that the file for training has, too.
+    assert [APART in classes for classes in seal.classes] == [False, True]
+    assert [classes[-1] for classes in bfcl.classes] == ["bfcl/multiple", "bfcl/irrelevance"]
+
+
+def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
+    typed = "bench unseen --planner case --no-base --split validation --limit 4 --json --data"
+    done = CliRunner().invoke(app, [*typed.split(), str(data)])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    all_of = {
+        row["table"]: row["messages"]
+        for row in report["rows"]
+        if row["planner"] == "case" and row.get("class") == "all"
+    }
+    assert all_of == {"corpus": 4, "sealtools": 2, "bfcl": 2}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("--split training", "There is no split 'training' of unseen toolboxes"),
+        ("--planner agent:local:x --no-base", "these cannot be called"),
+        ("--planner case --planner case", "is given twice"),
+        ("--planner nobody --no-base", "There is no planner 'nobody'"),
+        ("--planner case --no-base --data nowhere", "nowhere"),
+    ],
+    ids=["split", "agent", "twice", "unknown", "data"],
+)
+def test_what_cannot_be_measured_is_refused_with_the_mend(typed: str, said: str) -> None:
+    done = CliRunner().invoke(app, ["bench", "unseen", *typed.split()])
+    assert done.exit_code != 0
+    assert said in " ".join(str(done.exception or done.output).split())

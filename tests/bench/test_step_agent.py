@@ -1,0 +1,126 @@
+"""The step-by-step agent, its lines scripted or its own: each tool is really called."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.bench.scripts import ScriptWriter
+from casewright.graph import Outcome
+from casewright.graph.step_agent import CHARACTERS, ROWS, StepAgent, agent_prompt, told
+from casewright.planner import PlanRequest, parse_plan, render_prompt
+from casewright.planner.decoding import Decoder
+from casewright.planner.grammar import PlanGrammar
+from casewright.planner.language_model import LanguageModel
+from casewright.tools import CallContext, Toolbox, tool_from_function
+from tests.support.tiny_mistral import tiny_mistral
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return tiny_mistral()
+
+
+@pytest.fixture(scope="module")
+def grammar(model: LanguageModel) -> PlanGrammar:
+    return PlanGrammar(model.grammar_tokenizer)
+
+
+def find_machine(query: str, call: CallContext) -> list[dict[str, str]]:
+    """Finds a machine of this plant."""
+    if query == "nothing":
+        return []
+    return [{"machine_id": f"M{n} {query} in {call.scope['hall']}"} for n in range(9)]
+
+
+def read_sensor(machine_id: str) -> str:
+    """The temperature of one machine."""
+    return f"{machine_id}: 61 °C"
+
+
+PLANT = Toolbox(
+    [
+        tool_from_function(find_machine, results=("machine_id",)),
+        tool_from_function(read_sensor, sources={"machine_id": ("step",)}),
+    ]
+)
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+def test_agent_calls_each_tool_with_what_the_step_before_found(
+    model: LanguageModel, grammar: PlanGrammar, stateless: bool
+) -> None:
+    request = PlanRequest("how warm is the lathe", PLANT)
+    lines = ('s1 = find_machine(query="lathe")', "s2 = read_sensor(machine_id=s1.machine_id)")
+    scripts = ScriptWriter(model)
+    tools = parse_plan("\n".join(lines)).tools
+    parts = [
+        scripts.script(grammar.next_step(request, tools[:place]), text).choose()
+        for place, text in enumerate([*lines, "done"])
+    ]
+    agent = StepAgent(model, grammar, Decoder(model), stateless=stateless)
+    prompt = model.encode(agent_prompt(render_prompt(request)))
+    run = agent.run(request, prompt, {"hall": "B"}, parts)
+    assert run.plan == "\n".join(lines)
+    assert run.model_calls == 3
+    assert run.outcomes[0].rows[0] == {"machine_id": "M0 lathe in B"}
+    assert run.outcomes[1].arguments == {"machine_id": "M0 lathe in B"}
+    assert [outcome.status for outcome in run.outcomes] == ["done", "done"]
+    shown = [
+        model.tokenizer.encode(told(outcome), add_special_tokens=False) for outcome in run.outcomes
+    ]
+    if stateless:
+        assert run.prompt_tokens > 3 * len(prompt.tail) + 2 * len(shown[0])
+    else:
+        assert run.prompt_tokens == len(prompt.tail) + sum(map(len, shown))
+
+
+def test_step_whose_reference_found_nothing_is_skipped_and_the_agent_goes_on(
+    model: LanguageModel, grammar: PlanGrammar
+) -> None:
+    request = PlanRequest("how warm is nothing", PLANT)
+    lines = ('s1 = find_machine(query="nothing")', "s2 = read_sensor(machine_id=s1.machine_id)")
+    scripts = ScriptWriter(model)
+    tools = ("find_machine", "read_sensor")
+    parts = [
+        scripts.script(grammar.next_step(request, tools[:place]), text).choose()
+        for place, text in enumerate([*lines, "done"])
+    ]
+    agent = StepAgent(model, grammar, Decoder(model))
+    run = agent.run(request, model.encode(agent_prompt(render_prompt(request))), {}, parts)
+    assert [outcome.status for outcome in run.outcomes] == ["empty", "skipped"]
+    assert run.model_calls == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agent_writes_the_same_steps_whether_its_conversation_is_kept_or_read_anew(
+    seed: int,
+) -> None:
+    model = tiny_mistral(seed)
+    grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
+    request = PlanRequest("how warm is the lathe in hall B", PLANT, max_steps=3)
+    prompt = model.encode(agent_prompt(render_prompt(request)))
+    kept, anew = (
+        StepAgent(model, grammar, decoder, stateless=stateless).run(request, prompt, {"hall": "B"})
+        for stateless in (False, True)
+    )
+    assert kept.plan == anew.plan
+    assert kept.model_calls == anew.model_calls
+    # What it writes by itself is valid too.
+    request.validate(parse_plan(kept.plan))
+
+
+def test_agent_is_shown_the_first_results_alone_and_no_more_than_so_many_characters() -> None:
+    rows = [{"text": f"result {number}"} for number in range(9)]
+    shown = told(Outcome("s2", "find", "done", rows=rows))
+    assert f"result {ROWS - 1}" in shown
+    assert f"result {ROWS}" not in shown
+    assert "s2" in shown
+    long = told(Outcome("s1", "find", "done", rows=[{"text": "x" * 9999}]))
+    assert CHARACTERS < len(long) < CHARACTERS + 60
+    assert "It broke." in told(Outcome("s1", "find", "failed", error="It broke."))
+
+
+def test_agents_prompt_has_the_head_of_the_planners() -> None:
+    prompt = render_prompt(PlanRequest("how warm is the lathe", PLANT))
+    assert agent_prompt(prompt).head == prompt.head
+    assert agent_prompt(prompt).tail.endswith(prompt.tail)

@@ -1,0 +1,211 @@
+"""The corpus that ships: valid, split by toolbox, and exported as other commands take it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from casewright.errors import InputError
+from casewright.finetune.corpus import (
+    SPLITS,
+    CorpusToolbox,
+    Reading,
+    corpus_counts,
+    export_corpus,
+    guests,
+    read_corpus,
+    read_second_reading,
+    strangers,
+    training_toolboxes,
+)
+from casewright.finetune.corpus.corpus import FOLDER
+from casewright.finetune.corpus.kinds import CLASSES, DECOY, USED, class_of, page_of
+from casewright.finetune.evaluation.verdict import plan_class
+from casewright.finetune.examples.shots import plain
+from casewright.finetune.examples.tool_pools import read_pools
+from casewright.planner import read_annotated
+from casewright.serve.cli import app
+from casewright.tools import NO_EVIDENCE, toolbox_from_file
+from tests.support.encoders import HashingEncoder
+
+
+@pytest.fixture(scope="module")
+def boxes() -> list[CorpusToolbox]:
+    """All toolboxes; reading them checks every plan."""
+    return read_corpus()
+
+
+def by_split(
+    boxes: Iterable[CorpusToolbox], things: Callable[[CorpusToolbox], Iterable[Any]]
+) -> list[tuple[Any, set[str]]]:
+    """Return each thing with the splits that have it."""
+    found: dict[Any, set[str]] = defaultdict(set)
+    for box in boxes:
+        for thing in things(box):
+            found[thing].add(box.split)
+    return list(found.items())
+
+
+def test_every_toolbox_is_of_one_split_and_has_enough_messages(boxes: list[CorpusToolbox]) -> None:
+    names = [box.name for box in boxes]
+    assert len(set(names)) == len(names)
+    assert {box.split for box in boxes} == set(SPLITS)
+    assert all(len(box.queries) >= 25 for box in boxes)
+    held = [box.name for box in read_corpus("validation", "measuring")]
+    assert held == [box.name for box in boxes if box.split != "training"]
+
+
+def test_no_tool_and_no_id_is_in_two_splits(boxes: list[CorpusToolbox]) -> None:
+    ids = [query.record.id for box in boxes for query in box.queries]
+    assert len(set(ids)) == len(ids)
+    assert [tool for tool, splits in by_split(boxes, _tools) if len(splits) > 1] == []
+
+
+def test_no_message_that_is_held_out_is_trained_on(boxes: list[CorpusToolbox]) -> None:
+    training = training_toolboxes()
+    assert [box.name for box in training] == [b.name for b in boxes if b.split == "training"]
+    held = [box for box in boxes if box.split != "training"]
+    shared = [
+        words for words, splits in by_split([*training, *held], _questions) if len(splits) > 1
+    ]
+    assert shared == []
+
+
+def _questions(box: CorpusToolbox) -> Iterable[str]:
+    return {plain(query.query) for query in box.queries}
+
+
+def _tools(box: CorpusToolbox) -> Iterable[tuple[str, str]]:
+    return {(t.name, t.description) for t in box.toolbox if t.name != NO_EVIDENCE.name}
+
+
+def test_classes_are_those_of_the_plans(boxes: list[CorpusToolbox]) -> None:
+    wrong = [
+        query.record.id
+        for box in boxes
+        for query in box.queries
+        if query.label != plan_class(query.plan)
+    ]
+    assert wrong == []
+
+
+def test_guests_and_strangers_have_valid_plans_under_every_host(
+    boxes: list[CorpusToolbox],
+) -> None:
+    encoder, rng = HashingEncoder(64), random.Random(0)
+    brought = 0
+    for place, host in enumerate(boxes):
+        # Some others: who may be a guest does not depend on how many there are.
+        others = rng.sample([*boxes[:place], *boxes[place + 1 :]], 6)
+        invited = guests(host.toolbox, others, 2, rng)
+        unanswered = strangers(host.toolbox, others, 1, encoder, rng)
+        brought += len(invited)
+        for query in (*invited, *unanswered):
+            query.record.request(host.toolbox).validate(query.plan)
+        for query in invited:
+            added = {tool["name"] for tool in query.record.tools_extra}
+            assert added == set(query.plan.tools)
+            assert added.isdisjoint(host.toolbox.names)
+        assert all(query.plan.tools == (NO_EVIDENCE.name,) for query in unanswered)
+    assert brought == 2 * len(boxes)
+
+
+def test_counts_tell_each_message_once_by_class(boxes: list[CorpusToolbox]) -> None:
+    counts = corpus_counts(boxes)
+    for split in SPLITS:
+        own = [box for box in boxes if box.split == split]
+        assert counts[split]["toolboxes"] == len(own)
+        assert counts[split]["messages"] == sum(len(box.queries) for box in own)
+    for told in counts.values():
+        assert sum(told[name] for name in CLASSES) == told["messages"]
+        assert told["mended, share"] is None
+    assert counts["all"]["messages"] == sum(counts[split]["messages"] for split in SPLITS)
+
+
+def test_counts_of_a_toolbox_are_those_of_its_plans(boxes: list[CorpusToolbox]) -> None:
+    box = next(box for box in boxes if box.name == "airq_net")
+    told = corpus_counts([box])["training"]
+    text = "\n".join(str(query.plan) for query in box.queries)
+    assert told["tools"] == 8
+    assert told["unanswerable"] == text.count("no_evidence()")
+    pages = [page_of(query) for query in box.queries if query.record.context]
+    assert told[USED] + told[DECOY] == len(pages)
+    assert told[USED] == sum("context." in str(query.plan) for query in box.queries)
+    assert told["numbers"] == sum(
+        text.count(f"{name}=") for name in ("max_age_min", "min_value", "year")
+    )
+    chains = [query for query in box.queries if class_of(query) == "chain of look-ups"]
+    assert chains
+    assert all("(site_id=s1.site_id" in str(query.plan) for query in chains)
+
+
+def test_the_share_of_mended_plans_is_of_what_was_read_again(boxes: list[CorpusToolbox]) -> None:
+    trained = next(box for box in boxes if box.split == "training")
+    measured = next(box for box in boxes if box.split == "measuring")
+    readings = [
+        Reading(id=f"{trained.name}-01", verdict="right"),
+        Reading(id=f"{trained.name}-02", verdict="mended", why="no", plan="s1 = no_evidence()"),
+        Reading(id=f"{measured.name}-01", verdict="dropped", why="senseless"),
+    ]
+    counts = corpus_counts(boxes, readings)
+    assert counts["training"]["read again"] == 2
+    assert counts["training"]["mended, share"] == 0.5
+    assert counts["measuring"]["dropped"] == 1
+    assert counts["measuring"]["mended, share"] == 0
+    assert counts["validation"]["read again"] == 0
+
+
+def test_the_second_reading_is_of_toolboxes_of_the_corpus(boxes: list[CorpusToolbox]) -> None:
+    readings = read_second_reading()
+    assert {reading.toolbox for reading in readings} <= {box.name for box in boxes}
+    there = {query.record.id for box in boxes for query in box.queries}
+    assert {r.id for r in readings if r.verdict != "dropped"} <= there
+    assert {r.id for r in readings if r.verdict == "dropped"}.isdisjoint(there)
+
+
+def test_a_line_that_is_no_reading_is_refused_with_its_number(tmp_path: Path) -> None:
+    file = tmp_path / "readings.jsonl"
+    file.write_text('{"id": "a-1", "verdict": "right"}\n{"id": "a-2", "verdict": "maybe"}\n')
+    with pytest.raises(InputError, match=r"line 2: .*verdict \(right, mended or dropped\)"):
+        read_second_reading(file)
+
+
+def test_an_exported_toolbox_is_read_by_what_reads_such_files(
+    boxes: list[CorpusToolbox], tmp_path: Path
+) -> None:
+    own = boxes[:: len(boxes) // 12]
+    for box, folder in zip(own, export_corpus(own, tmp_path / "out"), strict=True):
+        assert folder == tmp_path / "out" / box.split / box.name
+        toolbox = toolbox_from_file(folder / "tools.json")
+        assert toolbox.fingerprint() == box.toolbox.fingerprint()
+        assert tuple(read_annotated(folder / "queries.jsonl")) == box.queries
+        assert read_pools(folder / "pools.json", toolbox) == box.pools
+    with pytest.raises(InputError, match="is not empty"):
+        export_corpus(own, tmp_path / "out")
+
+
+def test_the_command_counts_the_corpus_as_json_and_exports_all_of_it(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["finetune", "corpus", "--json", "--export", str(tmp_path / "x")]
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert list(told["counts"]) == [*SPLITS, "all"]
+    assert len(told["exported"]) == told["counts"]["all"]["toolboxes"]
+    assert 0 < told["counts"]["measuring"]["mended, share"] < 0.2
+    assert (Path(told["exported"][0]) / "tools.json").is_file()
+
+
+def test_a_plan_that_is_not_valid_is_refused_with_its_message(tmp_path: Path) -> None:
+    told = json.loads((FOLDER / "airq_net.json").read_text(encoding="utf-8"))
+    told["queries"][3]["plan"] = "s1 = sites(place=1)"
+    (tmp_path / "airq_net.json").write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{told['queries'][3]['id']}: "):
+        read_corpus(folder=tmp_path)

@@ -1,0 +1,59 @@
+"""What a training set takes of the corpus, on a few of its toolboxes."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.finetune.corpus import CorpusToolbox, read_corpus, training_toolboxes
+from casewright.finetune.examples import corpus_examples as made_from
+from casewright.finetune.examples.corpus_examples import (
+    CorpusExamples,
+    CorpusSettings,
+    corpus_examples,
+)
+from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.ttg import TtgSettings
+from tests.support.encoders import HashingEncoder
+
+SETTINGS = CorpusSettings(copies=1, guests=2, strangers=1, validation=4)
+
+
+@pytest.fixture(scope="module")
+def boxes() -> list[CorpusToolbox]:
+    """Three toolboxes for training."""
+    return training_toolboxes()[:3]
+
+
+@pytest.fixture
+def made(boxes: list[CorpusToolbox], monkeypatch: pytest.MonkeyPatch) -> CorpusExamples:
+    """Their examples, each message posed once as one task."""
+    monkeypatch.setattr(made_from, "training_toolboxes", lambda: boxes)
+    alone = TtgSettings(tasks_per_query=1)
+    return corpus_examples(SETTINGS, TevoSettings(), alone, HashingEncoder(64), seed=0)
+
+
+def test_every_message_is_posed_with_guests_and_strangers_beside_it(
+    made: CorpusExamples, boxes: list[CorpusToolbox]
+) -> None:
+    own = {f"{box.name}:{query.record.id}" for box in boxes for query in box.queries}
+    posed = {example.id.rpartition("@")[0].partition("#")[0] for example in made.train}
+    assert own <= posed
+    kinds = [name for name in posed if name.endswith(("~guest", "~stranger"))]
+    assert any(name.endswith("~guest") for name in kinds)
+    assert len(kinds) <= 3 * len(boxes)
+    assert made.told["toolboxes"] == len(boxes)
+    assert made.told["examples"] == len(made.train)
+
+
+def test_validation_is_of_toolboxes_that_are_not_trained_on(
+    made: CorpusExamples, boxes: list[CorpusToolbox]
+) -> None:
+    held = [box.name for box in read_corpus("validation")]
+    of = [example.id.partition(":")[0] for example in made.validation]
+    assert {name: of.count(name) for name in of} == dict.fromkeys(held, SETTINGS.validation)
+
+
+def test_a_recipe_without_copies_takes_nothing_of_the_corpus() -> None:
+    none = CorpusSettings(copies=0)
+    found = corpus_examples(none, TevoSettings(), TtgSettings(), HashingEncoder(64), seed=0)
+    assert found == CorpusExamples([], [], {})

@@ -1,0 +1,241 @@
+"""The sets of labelled questions about paragraphs: of several hops, and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.finetune.judge_data import LabelledQuestion
+from casewright.finetune.judge_sets import paragraphs
+from casewright.finetune.judge_sets.find import find_sets
+from casewright.finetune.judge_sets.paragraphs import multihop_set, scifact_set
+from casewright.finetune.judge_sets.sets import FeedbackSet, is_training
+from tests.support.multihop import TOWNS, Item, multihop_folder, town_items, write_lines
+
+Line = dict[str, Any]
+
+
+def read(folder: Path, items: list[Item]) -> FeedbackSet:
+    return multihop_set(write_lines(folder / "items.jsonl", items), "towns")
+
+
+def test_every_paragraph_is_a_case_and_its_text_the_solution(tmp_path: Path) -> None:
+    items = town_items()
+    items[0]["context"].append(["Quorn", ["Quorn is a village.", "It is small."]])
+    cases = {str(case.problem["title"]): case for case in read(tmp_path, items).cases}
+    assert set(cases) == {"Quorn", *(town for pair in TOWNS for town in pair)}
+    assert cases["Quorn"].problem["text"] == "Quorn is a village. It is small."
+    assert cases["Quorn"].solution == cases["Quorn"].problem["text"]
+
+
+def test_relevant_are_all_supporting_paragraphs_of_two_or_more(tmp_path: Path) -> None:
+    items = town_items()
+    items[0]["supporting_facts"] += [[town, 0] for town in TOWNS[1]]
+    found = read(tmp_path, items)
+    titles = {case.id: case.problem["title"] for case in found.cases}
+    asked = [{titles[case] for case in question.relevant} for question in found.questions]
+    assert asked == [{*TOWNS[0], *TOWNS[1]}, *(set(pair) for pair in TOWNS[1:])]
+
+
+def test_cases_are_the_same_whatever_questions_and_labels_are(tmp_path: Path) -> None:
+    other = town_items()
+    for item in other:
+        item["question"] = f"Why is it not {item['answer']}?"
+        item["supporting_facts"] = [[title, 0] for title, _ in item["context"][:2]]
+    other.reverse()
+    changed = read(tmp_path, other)
+    found = read(tmp_path, town_items())
+    assert changed.cases == found.cases
+    assert changed.questions != found.questions
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"_id": "item-1"}, "two questions have the id 'item-1'"),
+        ({"_id": ""}, "has no id"),
+        ({"supporting_facts": [["Adelton", 0]]}, "has 1 supporting paragraphs"),
+        ({"context": "none"}, "line 1"),
+    ],
+    ids=["same-id", "no-id", "one-paragraph", "other-form"],
+)
+def test_item_that_cannot_be_used_is_an_input_error(
+    tmp_path: Path, change: Item, said: str
+) -> None:
+    items = town_items()
+    items[0] |= change
+    with pytest.raises(InputError, match=said):
+        read(tmp_path, items)
+
+
+def test_file_without_a_question_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no question"):
+        read(tmp_path, [])
+
+
+@settings(max_examples=30)
+@given(st.text())
+def test_half_follows_from_the_id_alone(question_id: str) -> None:
+    question = LabelledQuestion(question_id, "?", frozenset("ab"))
+    found = FeedbackSet("one", "code", [], [question])
+    assert found.half(training=is_training(question_id)) == [question]
+    assert found.half(training=not is_training(question_id)) == []
+
+
+def test_halves_are_those_that_were_published() -> None:
+    # Another rule would let a trained judge be measured by what it was trained with.
+    training = [is_training(f"question-{number}") for number in range(12)]
+    assert "".join("10"[not half] for half in training) == "101010110111"
+
+
+def test_halves_are_about_as_many() -> None:
+    assert 450 < sum(is_training(str(number)) for number in range(1000)) < 550
+
+
+@pytest.mark.parametrize("below", ["", "multihop"], ids=["the-folder", "the-one-above"])
+def test_sets_are_found_in_a_folder_and_in_the_one_above(tmp_path: Path, below: str) -> None:
+    multihop_folder(tmp_path)
+    folder = tmp_path if below == "" else tmp_path / below
+    for name in ("hotpotqa", "musique"):
+        (found,) = find_sets(folder, only=name)
+        assert (found.name, found.kind, len(found.questions)) == (name, "paragraphs", len(TOWNS))
+
+
+def test_limit_takes_as_many_of_both_halves(tmp_path: Path) -> None:
+    whole = find_sets(multihop_folder(tmp_path), only="musique")[0]
+    (found,) = find_sets(tmp_path, only="musique", limit=4)
+    assert found.half(training=True) == whole.half(training=True)[:2]
+    assert found.half(training=False) == whole.half(training=False)[:2]
+    assert found.cases == whole.cases
+
+
+def test_limit_that_leaves_a_half_empty_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="larger --limit"):
+        find_sets(multihop_folder(tmp_path), only="musique", limit=1)
+
+
+def test_folder_that_is_not_there_or_holds_no_set_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such folder"):
+        find_sets(tmp_path / "none")
+    with pytest.raises(InputError, match="holds no set of questions"):
+        find_sets(tmp_path)
+    multihop_folder(tmp_path)
+    with pytest.raises(InputError, match="There are: hotpotqa, musique, code, code_described"):
+        find_sets(tmp_path, only="2wikimultihop")
+
+
+def abstracts() -> list[Line]:
+    return [
+        {"doc_id": number, "title": f"Enzyme {number}.", "abstract": [f"It cuts {number}.", "So."]}
+        for number in range(40)
+    ]
+
+
+def claims() -> list[Line]:
+    """Every third claim cites two abstracts, and every fourth none."""
+    return [
+        {
+            "id": number,
+            "claim": f"Enzyme {number} cuts. ",
+            "cited_doc_ids": [number, number + 20][
+                : 0 if number % 4 == 0 else 1 + (not number % 3)
+            ],
+        }
+        for number in range(20)
+    ]
+
+
+def folder_of(folder: Path, one: list[Line], other: Sequence[Line] = ()) -> Path:
+    write_lines(folder / "corpus.jsonl", abstracts())
+    write_lines(folder / "claims_train-dev.jsonl", one)
+    write_lines(folder / "claims_validation-dev.jsonl", other)
+    return folder
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paragraphs, "ABSTRACTS", 25)
+    monkeypatch.setattr(paragraphs, "CLAIMS_PER_HALF", 4)
+
+
+def titles(found: FeedbackSet) -> dict[str, set[str]]:
+    names = {case.id: str(case.problem["title"]) for case in found.cases}
+    return {
+        question.text: {names[id_] for id_ in question.relevant} for question in found.questions
+    }
+
+
+def test_claims_of_all_files_that_cite_something_are_asked(tmp_path: Path) -> None:
+    found = scifact_set(folder_of(tmp_path, claims()[:9], claims()[9:]))
+    assert titles(found) == {
+        str(claim["claim"]).strip(): {f"Enzyme {number}." for number in claim["cited_doc_ids"]}
+        for claim in claims()
+        if claim["cited_doc_ids"]
+    }
+
+
+def test_every_abstract_is_a_case_where_there_are_few(tmp_path: Path) -> None:
+    found = scifact_set(folder_of(tmp_path, claims()))
+    assert len(found.cases) == len(abstracts())
+    case = next(case for case in found.cases if case.problem["title"] == "Enzyme 7.")
+    assert case.problem["text"] == case.solution == "It cuts 7. So."
+
+
+@pytest.mark.usefixtures("small")
+def test_of_many_abstracts_those_that_are_needed_are_there_and_of_many_claims_some_of_both_halves(
+    tmp_path: Path,
+) -> None:
+    found = scifact_set(folder_of(tmp_path, claims()))
+    assert found.size() == {"cases": 25, "questions_training": 4, "questions_test": 4}
+    assert all(
+        question.relevant <= {case.id for case in found.cases} for question in found.questions
+    )
+    assert found.settings["abstracts_in_file"] == len(abstracts())
+
+
+def test_order_of_files_and_lines_changes_nothing(tmp_path: Path) -> None:
+    found = scifact_set(folder_of(tmp_path / "one", claims()[:9], claims()[9:]))
+    other = scifact_set(folder_of(tmp_path / "two", claims()[::-1]))
+    assert (other.cases, other.questions) == (found.cases, found.questions)
+
+
+def test_order_of_the_cases_tells_nothing_of_what_is_cited(tmp_path: Path) -> None:
+    found = scifact_set(folder_of(tmp_path / "one", claims()))
+    other = [claim | {"cited_doc_ids": [39 - claim["id"]]} for claim in claims()]
+    assert scifact_set(folder_of(tmp_path / "two", other)).cases == found.cases
+
+
+@pytest.mark.parametrize("below", ["", "scifact"], ids=["the-folder", "the-one-above"])
+def test_scifact_is_found_in_a_folder_and_in_the_one_above(tmp_path: Path, below: str) -> None:
+    folder_of(tmp_path / below, claims())
+    (found,) = find_sets(tmp_path, only="scifact")
+    assert (found.name, found.kind, len(found.questions)) == ("scifact", "paragraphs", 15)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": 1}, "two claims have the id 'scifact/1'"),
+        ({"cited_doc_ids": [77]}, "cite 1 abstracts .* such as 77"),
+        ({"claim": 3}, r"line 3: this is none of SciFact's claims"),
+    ],
+    ids=["same-id", "not-there", "other-form"],
+)
+def test_claim_that_cannot_be_used_is_an_input_error(
+    tmp_path: Path, change: Line, said: str
+) -> None:
+    lines = claims()
+    lines[2] |= change
+    with pytest.raises(InputError, match=said):
+        scifact_set(folder_of(tmp_path, lines))
+
+
+def test_claims_that_cite_nothing_are_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no claim cites an abstract"):
+        scifact_set(folder_of(tmp_path, [claim | {"cited_doc_ids": []} for claim in claims()]))

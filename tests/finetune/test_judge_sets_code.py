@@ -1,0 +1,211 @@
+"""The sets of labelled questions about code: functions that are named, or described."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.finetune.judge_sets.code import (
+    PACKAGES,
+    PER_PACKAGE,
+    CodeCorpus,
+    Function,
+    ask_about,
+    code_set,
+    definitions,
+    described_set,
+    functions_defined_once,
+    read_code,
+    written_questions,
+)
+from casewright.finetune.judge_sets.sets import FeedbackSet
+from tests.support.mill import mill_corpus
+
+WRITTEN = {
+    "invented_mill/wheel.py:Wheel.grind": "How is corn crushed by the thing that turns?",
+    "invented_mill/sluice.py:open_gate": "What lets the water in?",
+    # Of one chunk, and of no version that is installed.
+    "invented_mill/wheel.py:Wheel.stop": "What ends the turning?",
+    "invented_mill/wheel.py:Wheel.rest": "What does it do on Sundays?",
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeCorpus]:
+    with mill_corpus(tmp_path_factory.mktemp("site")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def mill(corpus: CodeCorpus) -> FeedbackSet:
+    """The set whose questions name a function of the invented package."""
+    return code_set(corpus)
+
+
+def test_each_function_that_was_cut_and_has_its_own_symbol_is_asked_about_once(
+    mill: FeedbackSet,
+) -> None:
+    assert sorted(question.id for question in mill.questions) == [
+        "invented_mill/sluice.py:grind_all",
+        "invented_mill/sluice.py:open_gate",
+        "invented_mill/wheel.py:Wheel.grind",
+        "invented_mill/wheel.py:grind_all",
+    ]
+
+
+def test_relevant_are_the_chunks_that_make_up_the_function_and_no_other(mill: FeedbackSet) -> None:
+    for question in mill.questions:
+        chunks = [case for case in mill.cases if case.id in question.relevant]
+        chunks.sort(key=lambda case: int(case.metadata["position"]))
+        whole = "\n".join(str(case.solution) for case in chunks)
+        name = question.id.rpartition(":")[2].rpartition(".")[2]
+        assert len(chunks) >= 2
+        assert f"def {name}(" in chunks[0].solution
+        assert [f"step_{number} =" in whole for number in range(60)] == [True] * 60
+        assert whole.count("def ") == 1
+
+
+def test_symbol_that_two_files_define_is_asked_for_with_its_file(mill: FeedbackSet) -> None:
+    for question in mill.questions:
+        source, _, symbol = question.id.partition(":")
+        assert all(part in question.text for part in symbol.split("."))
+        if symbol == "grind_all":
+            assert source in question.text
+
+
+def test_tests_and_files_that_are_no_python_are_no_cases(mill: FeedbackSet) -> None:
+    sources = {str(case.metadata["source"]) for case in mill.cases}
+    assert sources == {f"invented_mill/{name}.py" for name in ("sluice", "twice", "wheel")}
+
+
+def test_settings_tell_versions_and_what_is_missing(mill: FeedbackSet) -> None:
+    assert mill.settings["packages"] == {"invented_mill": "2.5"}
+    assert mill.settings["packages_missing"] == ["invented-kiln"]
+
+
+def test_set_of_no_installed_package_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="none is installed"):
+        code_set(read_code([("invented-kiln", "kiln")]))
+
+
+def function(number: int, package: str = "mill", chunks: int = 2) -> Function:
+    ids = tuple(f"{package}-{number}-{chunk}" for chunk in range(chunks))
+    return Function(package, f"{package}/a.py", f"turn_{number}", ids, False)
+
+
+def test_no_package_has_more_questions_than_its_share() -> None:
+    asked = ask_about([function(number) for number in range(PER_PACKAGE + 30)])
+    assert len(asked) == len({question.id for question in asked}) == PER_PACKAGE
+
+
+def test_another_package_changes_no_question_of_this_one() -> None:
+    mill = [function(number) for number in range(20)]
+    kiln = [Function("kiln", "kiln/a.py", f"bake_{n}", ("x", "y"), False) for n in range(20)]
+    with_kiln = ask_about([*kiln, *mill])
+    assert {q for q in with_kiln if q.id.startswith("mill")} == set(ask_about(mill))
+
+
+def test_function_of_one_chunk_or_of_very_many_is_not_asked_about() -> None:
+    asked = ask_about([function(1, chunks=1), function(2), function(3, chunks=40)])
+    assert [question.id for question in asked] == ["mill/a.py:turn_2"]
+
+
+def test_questions_are_worded_in_several_ways() -> None:
+    asked = ask_about([function(number) for number in range(40)])
+    assert len({re.sub(r"turn_\d+", "", question.text) for question in asked}) >= 7
+
+
+def test_overloads_setters_and_nested_functions_are_no_functions_of_their_own() -> None:
+    source = b"""
+try:
+    def late(): ...
+except ImportError:
+    def late(): ...
+class A:
+    class B:
+        def deep(self):
+            def inner(): ...
+    @property
+    def size(self): ...
+    @size.setter
+    def size(self, value): ...
+async def run(): ...
+"""
+    assert [one.symbol for one in functions_defined_once(source)] == ["A.B.deep", "run"]
+    assert [one.symbol for one in definitions(source) if not one.is_function] == ["A", "A.B"]
+
+
+@pytest.fixture
+def described(corpus: CodeCorpus) -> FeedbackSet:
+    return described_set(corpus, WRITTEN)
+
+
+def test_described_function_has_the_chunks_that_it_has_when_it_is_named(
+    described: FeedbackSet, mill: FeedbackSet
+) -> None:
+    named = {question.id: question.relevant for question in mill.questions}
+    assert [question.text for question in described.questions] == list(WRITTEN.values())[:2]
+    assert all(question.relevant == named[question.id] for question in described.questions)
+
+
+def test_function_is_in_the_same_half_whether_it_is_named_or_described(
+    mill: FeedbackSet, corpus: CodeCorpus
+) -> None:
+    keys = [question.id for question in mill.questions]
+    found = described_set(corpus, dict.fromkeys(keys, "What is it?"))
+    for training in (True, False):
+        half = [question.relevant for question in mill.half(training=training)]
+        assert [question.relevant for question in found.half(training=training)] == half
+
+
+def test_both_sets_of_code_are_of_the_very_same_cases(
+    described: FeedbackSet, mill: FeedbackSet
+) -> None:
+    assert described.cases is mill.cases
+
+
+def test_functions_that_are_not_there_are_counted(described: FeedbackSet) -> None:
+    assert described.settings["functions_described"] == 2
+    assert described.settings["functions_left_out"] == 2
+    assert described.settings["packages"] == {"invented_mill": "2.5"}
+
+
+def test_packages_without_any_described_function_are_an_input_error(
+    corpus: CodeCorpus,
+) -> None:
+    with pytest.raises(InputError, match=r"code_described .* invented_mill"):
+        described_set(corpus)
+
+
+def words(text: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", text)]
+
+
+def test_no_written_question_names_its_function_its_class_or_its_file() -> None:
+    named = []
+    for key, question in written_questions().items():
+        source, _, symbol = key.partition(":")
+        told = {word.strip("_").lower() for word in re.findall(r"\w+", question)}
+        spoken = f" {' '.join(words(question))} "
+        for name in (*symbol.split("."), source.rpartition("/")[2].removesuffix(".py")):
+            parts = words(name)
+            # "__call__" is called like a word that every other sentence has.
+            alone = not re.fullmatch(r"__\w+__", name) and name.strip("_").lower() in told
+            if alone or (len(parts) > 1 and f" {' '.join(parts)} " in spoken):
+                named.append((key, name))
+    assert named == []
+
+
+def test_written_questions_are_of_all_packages_and_half_of_them_ask_for_the_whole() -> None:
+    written = written_questions()
+    packages = Counter(key.partition("/")[0] for key in written)
+    assert set(packages) == {folder for _, folder in PACKAGES}
+    assert max(packages.values()) < len(written) / 4
+    assert len(set(written.values())) == len(written) >= 120
+    whole = re.compile(r"\b(show|print|whole|entire|full|complete|everything|all|every)\b", re.I)
+    share = sum(bool(whole.search(question)) for question in written.values()) / len(written)
+    assert 0.4 < share < 0.6

@@ -1,0 +1,103 @@
+"""Training the plan parser: episodes, the loss, and a stopped training that goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from casewright.errors import InputError
+from casewright.finetune.corpus import read_corpus
+from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, episodes, varied
+from casewright.finetune.parser.loss_network import episode_loss
+from casewright.finetune.parser.measuring import Scored, asking, fitted
+from casewright.finetune.parser.sources import drawing
+from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
+from casewright.planner import AnnotatedQuery
+from casewright.planner.parser.runtime_network import parser_tokenizer
+from casewright.planner.parser.weights import ParserCard, load_network, save_parser
+from casewright.tools import Toolbox
+from tests.planner.helpers import ROWS, SHOP
+from tests.planner.parsers import untrained
+
+QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
+SHOP_SOURCE = Source("shop", SHOP, {}, QUERIES)
+
+
+def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
+    return next(episodes([SHOP_SOURCE], parser_tokenizer(), settings, random.Random(seed)))
+
+
+def test_no_message_is_a_case_of_itself() -> None:
+    episode = drawn(EpisodeSettings(alone=0))
+    assert any(any(row[: episode.asked]) for row in episode.known)
+    assert not any(episode.known[row][row] for row in range(episode.asked))
+
+
+def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None:
+    settings = EpisodeSettings(removed=1, added=0, mixed=0)
+    for seed in range(8):
+        episode = drawn(settings, seed)
+        names = {tool.name for tool in episode.schema.tools}
+        assert names < set(SHOP.names)
+        assert all(step.tool < len(names) for plan in episode.plans for step in plan)
+
+
+def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
+    box = read_corpus("validation")[0]
+    source = varied(Source(box.name, box.toolbox, box.pools, box.queries), 1)
+    assert set(source.toolbox.names) != set(box.toolbox.names)
+    for query in source.queries:
+        query.record.request(source.toolbox).validate(query.plan)
+
+
+def test_the_loss_of_one_episode_falls_when_it_is_learned() -> None:
+    network = untrained().train()
+    episode = drawn(EpisodeSettings(removed=0, added=0, mixed=0))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(25):
+        loss, _ = episode_loss(network, episode)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0] / 2
+
+
+def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Path) -> None:
+    settings = ParserSettings(minutes=1e-9)
+    for _ in range(2):
+        network = train_parser(lambda rng: [SHOP_SOURCE], settings, tmp_path / "run")
+    kept = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
+    assert kept["steps"] == 2
+    parts = trained_parts(network)
+    assert not any(name.startswith("encoder.") for name in parts)
+    save_parser(tmp_path / "parser", parts, ParserCard(training={"steps": 2}))
+    loaded = load_network(tmp_path / "parser")
+    torch.testing.assert_close(loaded.start, network.start, atol=1e-2, rtol=1e-2)
+    card = json.loads((tmp_path / "parser" / "parser.json").read_text(encoding="utf-8"))
+    assert card["training"] == {"steps": 2}
+    with pytest.raises(InputError, match="other settings"):
+        train_parser(
+            lambda rng: [SHOP_SOURCE], ParserSettings(minutes=1e-9, frozen=5), tmp_path / "run"
+        )
+
+
+def test_each_pass_draws_every_toolbox_once() -> None:
+    boxes = read_corpus("validation")[:3]
+    found = drawing(boxes)(random.Random(0))
+    assert [source.name for source in found] == [box.name for box in boxes]
+    assert all(isinstance(source.toolbox, Toolbox) for source in found)
+
+
+def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
+    rng = random.Random(0)
+    shares = {0: 0.9, 1: 0.7, 2: 0.5, 3: 0.3}
+    found = [Scored(-s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
+    card = fitted(found)
+    assert all(abs(card.confidence(-score) - share) < 0.1 for score, share in shares.items())
+    assert card.confidence(-3) <= asking(found, card, 0.1) < card.confidence(-2)

@@ -1,0 +1,176 @@
+"""A training that starts from an adapter: its weights, its place in the card, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+
+from casewright.errors import InputError
+from casewright.finetune.recipe.training_section import LoraSection, ModelSection
+from casewright.finetune.training.log import TrainingLog
+from casewright.finetune.training.train import TrainingResult, train
+from tests.serve.helpers import new_home, result, run
+from tests.support.tiny_mistral import save_tiny
+from tests.support.trained import MODEL, training, write_set
+
+pytestmark = pytest.mark.timeout(600)
+LORA = LoraSection(r=4, alpha=8, dropout=0.0)
+WEIGHTS = "adapter_model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> ModelSection:
+    return ModelSection(base=str(save_tiny(tmp_path_factory.mktemp("base"))), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_set(tmp_path_factory.mktemp("data") / "set", train=8, validation=4)
+
+
+@pytest.fixture(scope="module")
+def first(
+    base: ModelSection, data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> TrainingResult:
+    settings = training(steps=4, learning_rate=2e-2)
+    return train(base, LORA, settings, data, tmp_path_factory.mktemp("first") / "adapter")
+
+
+@pytest.fixture(scope="module")
+def second(
+    base: ModelSection,
+    first: TrainingResult,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> TrainingResult:
+    place = tmp_path_factory.mktemp("second")
+    other = write_set(place / "set", train=6, validation=6)
+    return train(base, LORA, training(), other, place / "adapter", start=first.folder)
+
+
+def test_it_starts_with_the_loss_that_the_adapter_ended_with(
+    base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
+) -> None:
+    ended = first.card["metrics"]["validation_loss_after"]
+    assert ended < first.card["metrics"]["validation_loss_before"] - 0.01
+    going_on = train(base, LORA, training(), data, tmp_path / "out", start=first.folder)
+    assert going_on.card["metrics"]["validation_loss_before"] == pytest.approx(ended, abs=1e-4)
+    learned = load_file(going_on.folder / WEIGHTS)
+    started = load_file(first.folder / WEIGHTS)
+    assert any((learned[name] != started[name]).any() for name in started)
+
+
+def test_the_card_keeps_what_was_trained_before_with_its_data_and_figures(
+    first: TrainingResult, second: TrainingResult
+) -> None:
+    before = second.card["trained_before"]
+    assert before["data"]["manifest_hash"] == first.card["data"]["manifest_hash"]
+    assert before["data"]["manifest_hash"] != second.card["data"]["manifest_hash"]
+    for name in ("tokens_training", "seconds_training", "validation_loss_after"):
+        assert before["metrics"][name] == first.card["metrics"][name]
+    readme = (second.folder / "README.md").read_text(encoding="utf-8")
+    counts = [one.card["metrics"]["tokens_training"] for one in (second, first)]
+    assert f"| tokens_training | {counts[0]} | {counts[1]} |" in readme
+    assert first.card["data"]["manifest_hash"][:12] in readme
+
+
+def test_a_chain_of_trainings_is_told_whole(
+    base: ModelSection, data: Path, first: TrainingResult, second: TrainingResult, tmp_path: Path
+) -> None:
+    third = train(base, LORA, training(steps=1), data, tmp_path / "third", start=second.folder)
+    before = third.card["trained_before"]
+    assert before["metrics"] == second.card["metrics"]
+    assert before["trained_before"]["metrics"] == first.card["metrics"]
+    assert "| this training | 1 before | 2 before |" in (third.folder / "README.md").read_text()
+
+
+def test_it_resumes_to_the_same_bytes_as_without_a_stop_and_from_the_same_adapter_alone(
+    base: ModelSection,
+    data: Path,
+    first: TrainingResult,
+    second: TrainingResult,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = training(steps=4, save_steps=2)
+    straight = train(base, LORA, settings, data, tmp_path / "a", start=first.folder)
+    add = TrainingLog.add
+
+    def stopped(self: TrainingLog, step: int, figures: Mapping[str, Any]) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+        add(self, step, figures)
+
+    output = tmp_path / "b"
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLog, "add", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(base, LORA, settings, data, output, start=first.folder)
+    for other in (second.folder, None):
+        with pytest.raises(InputError, match="another training: from was"):
+            train(base, LORA, settings, data, output, start=other, resume=True)
+    train(base, LORA, settings, data, output, start=first.folder, resume=True)
+    assert (output / WEIGHTS).read_bytes() == (straight.folder / WEIGHTS).read_bytes()
+    again = train(base, LORA, settings, data, output, start=first.folder, resume=True)
+    assert again.card["metrics"]["resumed_after_steps"] == 2
+    with pytest.raises(InputError, match="another start"):
+        train(base, LORA, settings, data, output, start=second.folder, resume=True)
+
+
+def test_an_adapter_that_does_not_fit_is_refused(
+    base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
+) -> None:
+    other = ModelSection(base=str(save_tiny(tmp_path / "other", seed=1)), device="cpu")
+    bare = Path(shutil.copytree(first.folder, tmp_path / "bare"))
+    (bare / "casewright.json").unlink()
+    damaged = Path(shutil.copytree(first.folder, tmp_path / "damaged"))
+    (damaged / WEIGHTS).write_bytes(b"no weights")
+    for model, lora, start, said in (
+        (base, LORA, tmp_path / "none", "no trained adapter: it has no adapter_config.json"),
+        (base, LORA, bare, "it has no casewright.json"),
+        (MODEL, LORA, first.folder, "on a new base"),
+        (other, LORA, first.folder, "is an adapter of the base"),
+        (base, LORA.model_copy(update={"r": 8}), first.folder, r"Set lora\.r = 4"),
+        (base, LORA.model_copy(update={"alpha": 16}), first.folder, r"Set lora\.alpha = 8"),
+        (
+            base,
+            LORA.model_copy(update={"target_modules": ("q_proj",)}),
+            first.folder,
+            "other layer",
+        ),
+        (base, LORA, damaged, "cannot be read"),
+    ):
+        with pytest.raises(InputError, match=said):
+            train(model, lora, training(), data, tmp_path / "out", start=start)
+        assert not (tmp_path / "out" / "casewright.json").exists()
+
+
+def test_the_command_takes_the_adapter_by_from(
+    base: ModelSection, data: Path, first: TrainingResult, tmp_path: Path
+) -> None:
+    home = new_home(tmp_path / "home")
+    recipe = home / "recipe.toml"
+    recipe.write_text(
+        '[data]\ndomain = "shopping"\n[model]\nbase = "x"\ndevice = "cpu"\n'
+        "[lora]\nr = 4\nalpha = 8\n[training]\nsteps = 1\n"
+    )
+    given: list[str | Path] = ["--recipe", recipe, "--data", data, "--base", base.base]
+    given += ["--from", first.folder, "--output", home / "out"]
+    told = result(run(home, "finetune", "train", *given, "--json"))
+    assert told["trained_before"]["metrics"] == json.loads(json.dumps(first.card["metrics"]))
+
+
+def test_a_training_whose_time_is_over_writes_what_it_has_learned(
+    base: ModelSection, data: Path, tmp_path: Path
+) -> None:
+    done = train(base, LORA, training(steps=6), data, tmp_path / "adapter", minutes=0)
+    told = done.card["metrics"]
+    assert (told["steps"], told["steps_planned"]) == (1, 6)
+    assert (done.folder / WEIGHTS).is_file()
+    more = train(base, LORA, training(steps=2), data, tmp_path / "more", start=done.folder)
+    assert more.card["metrics"]["steps"] == 2

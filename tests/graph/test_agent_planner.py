@@ -1,0 +1,126 @@
+"""The step-by-step agent as a planner: its steps are its plan, and its tools are really called."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from casewright.graph.step_agent import AgentPlanner
+from casewright.planner import ModelPlanner, PlanRequest, plan_store
+from casewright.planner.language_model import LanguageModel
+from casewright.tools import CallContext, Toolbox, tool_from_function
+from tests.planner.helpers import SHOP, annotated
+from tests.support.encoders import HashingEncoder
+from tests.support.tiny_mistral import tiny_mistral
+
+QUESTION = "how warm is the lathe"
+#: What the tools were asked, and by whom: of each call its tool, scope and key.
+CALLS: list[tuple[str, dict[str, str], str]] = []
+
+
+def find_machine(query: str, call: CallContext) -> list[dict[str, str]]:
+    """Finds a machine of this plant."""
+    CALLS.append(("find_machine", dict(call.scope), call.key))
+    return [{"machine_id": f"M{number}"} for number in range(3)]
+
+
+def read_sensor(machine_id: str, call: CallContext) -> str:
+    """The temperature of one machine."""
+    CALLS.append(("read_sensor", dict(call.scope), call.key))
+    return f"{machine_id}: 61 °C"
+
+
+PLANT = Toolbox(
+    [
+        tool_from_function(find_machine, results=("machine_id",)),
+        tool_from_function(read_sensor, sources={"machine_id": ("step",)}),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    # It stops by itself after a few steps, of several tools.
+    return tiny_mistral(4, initializer_range=0.3)
+
+
+def asked(toolbox: Toolbox = PLANT, **more: Any) -> PlanRequest:
+    return PlanRequest(QUESTION, toolbox, max_steps=3, **more)
+
+
+def test_its_steps_are_a_valid_plan_and_each_was_called_in_its_order(model: LanguageModel) -> None:
+    CALLS.clear()
+    planner = AgentPlanner(model, scope={"hall": "B"})
+    result = planner.plan(asked())
+    assert result.fallback == ""
+    assert result.planner == planner.name == f"agent:{model.name}"
+    asked().validate(result.plan)
+    called = [name for name, _, _ in CALLS]
+    assert called == [tool for tool in result.plan.tools if tool != "no_evidence"]
+    assert called
+    assert all(scope == {"hall": "B"} for _, scope, _ in CALLS)
+
+
+def test_it_says_how_often_the_model_was_asked_and_what_that_took(model: LanguageModel) -> None:
+    result = AgentPlanner(model).plan(asked())
+    assert result.tokens["model_calls"] == len(result.plan.steps) + 1
+    once = ModelPlanner(model).plan(asked()).tokens
+    assert result.tokens["input"] > once["input"]
+    assert result.tokens["output"] > 0
+    assert result.milliseconds > 0
+
+
+def test_two_plans_are_two_runs_to_a_tool_that_does_nothing_twice(model: LanguageModel) -> None:
+    CALLS.clear()
+    planner = AgentPlanner(model)
+    first, second = planner.plan(asked()), planner.plan(asked())
+    assert first.plan == second.plan
+    keys = [key for _, _, key in CALLS]
+    assert len(set(keys)) == len(keys)
+
+
+def test_tools_that_cannot_be_called_yield_the_fallback_with_the_reason(
+    model: LanguageModel,
+) -> None:
+    result = AgentPlanner(model).plan(asked(SHOP))
+    assert "none can be called" in result.fallback
+    assert str(result.plan) == "s1 = find(query=question)"
+    assert result.attempts == 2
+
+
+def test_a_single_tool_that_cannot_be_called_is_no_reason_to_stop(model: LanguageModel) -> None:
+    some = Toolbox(
+        [replace(tool, run=None) if tool.name == "find_machine" else tool for tool in PLANT]
+    )
+    result = AgentPlanner(model).plan(asked(some))
+    assert result.fallback == ""
+    asked(some).validate(result.plan)
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [({"seconds": 0}, "No plan was finished in time"), ({"tokens": 2}, "within 2 tokens")],
+    ids=["time", "tokens"],
+)
+def test_a_limit_yields_the_fallback_plan(
+    model: LanguageModel, limit: dict[str, Any], why: str
+) -> None:
+    result = AgentPlanner(model, **limit).plan(asked())
+    assert why in result.fallback
+    asked().validate(result.plan)
+
+
+def test_plan_cases_stand_in_its_prompt_where_they_are_wanted(model: LanguageModel) -> None:
+    store = plan_store(annotated(), HashingEncoder(128))
+    callable_shop = Toolbox([replace(tool, run=lambda arguments, context: []) for tool in SHOP])
+    bare = AgentPlanner(model, plan_cases=store).plan(asked(callable_shop))
+    shown = AgentPlanner(model, plan_cases=store, examples=2).plan(asked(callable_shop))
+    assert shown.tokens["input"] > bare.tokens["input"]
+
+
+def test_the_asynchronous_form_writes_the_same_plan(model: LanguageModel) -> None:
+    planner = AgentPlanner(model)
+    assert asyncio.run(planner.aplan(asked())).plan == planner.plan(asked()).plan

@@ -1,0 +1,112 @@
+"""No plan is run unchecked: not a custom planner's, and not one that was edited in the state."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from casewright.errors import InputError, PlanError
+from casewright.graph import Answer, Limits, RunContext, build_graph
+from casewright.planner import PlanRequest, PlanResult, parse_plan
+from casewright.tools import CallContext, Parameter, Toolbox, ToolSpec
+from tests.graph.helpers import QUESTION, Ask, Given, tool
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+#: A plan, and what its error must say.
+INVALID = {
+    "unknown tool": ("s1 = delete_account()", "There is no tool delete_account"),
+    "invented identifier": ('s1 = page(page_id="P99")', "page_id may not be the text"),
+    "unknown parameter": ("s1 = find(x=question)", "no parameter x"),
+    "later step": ("s1 = page(page_id=s2.page_id)\ns2 = find(a=question)", "earlier step"),
+    "too many steps": ("s1 = find()\ns2 = find()\ns3 = find()", "at most 2"),
+    "absent context": ("s1 = page(page_id=context.page_id)", "The context of this request has no"),
+    "no plan": ("find the page", "Call it s1"),
+    "no text": (5, "sN = tool"),
+}
+
+
+class WritesAnything:
+    """A planner of somebody's own that checks nothing."""
+
+    name = "own"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        return PlanResult(parse_plan(self._text), self.name)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+
+def made(plan: str, called: list[str], checkpointer: Any = None) -> Any:
+    def find(given: Given, context: CallContext) -> list[dict[str, str]]:
+        called.append("find")
+        return [{"page_id": "P1"}]
+
+    def page(given: Given, context: CallContext) -> str:
+        called.append("page")
+        return "a page"
+
+    tools = [
+        tool("find", find, results=("page_id",)),
+        ToolSpec("page", "A test's.", (Parameter("page_id"),), ("value",), run=page),
+    ]
+    return build_graph(
+        Toolbox(tools), WritesAnything(plan), limits=Limits(steps=2), checkpointer=checkpointer
+    )
+
+
+def run(ask: Ask, graph: Any, given: Any, **more: Any) -> Any:
+    if ask.mode == "sync":
+        return graph.invoke(given, CONFIG, **more)
+    return asyncio.run(graph.ainvoke(given, CONFIG, **more))
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_an_edited_plan_that_is_not_valid_is_refused_before_any_call(ask: Ask, name: str) -> None:
+    text, said = INVALID[name]
+    called: list[str] = []
+    graph = made("s1 = find()", called, InMemorySaver())
+    run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
+    graph.update_state(CONFIG, {"plan": text})
+    with pytest.raises(PlanError, match=said):
+        run(ask, graph, None)
+    assert called == []
+
+
+@pytest.mark.parametrize("name", [name for name, (text, _) in INVALID.items() if "s1" in str(text)])
+def test_a_custom_planner_s_plan_that_is_not_valid_is_refused_before_any_call(
+    ask: Ask, name: str
+) -> None:
+    text, said = INVALID[name]
+    called: list[str] = []
+    with pytest.raises(PlanError, match=said):
+        ask(made(str(text), called))
+    with pytest.raises(PlanError, match=said):
+        ask(made("s1 = find()", called), context=RunContext(planner=WritesAnything(str(text))))
+    assert called == []
+
+
+def test_an_edited_context_that_is_none_is_refused_before_any_call(ask: Ask) -> None:
+    called: list[str] = []
+    graph = made("s1 = find()", called, InMemorySaver())
+    run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
+    graph.update_state(CONFIG, {"context": "a text"})
+    with pytest.raises(InputError, match="context"):
+        run(ask, graph, None)
+    assert called == []
+
+
+def test_an_edited_plan_that_is_valid_is_run(ask: Ask) -> None:
+    called: list[str] = []
+    graph = made("s1 = find()", called, InMemorySaver())
+    run(ask, graph, {"question": QUESTION}, interrupt_before=["execute"])
+    graph.update_state(CONFIG, {"plan": "s1 = find()\ns2 = page(page_id=s1.page_id)"})
+    answer = Answer.from_state(run(ask, graph, None))
+    assert [step["status"] for step in answer.steps] == ["done", "done"]
+    assert called == ["find", "page"]

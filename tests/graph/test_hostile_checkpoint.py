@@ -1,0 +1,75 @@
+"""A checkpoint is data: whatever it names, none of it is called."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from tests.graph.helpers import QUESTION, graph_of, tool
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+
+
+class Plain:
+    """A cipher that hides nothing."""
+
+    def encrypt(self, text: bytes) -> tuple[str, bytes]:
+        return "plain", text
+
+    def decrypt(self, name: str, text: bytes) -> bytes:
+        return text
+
+
+def named(module: str, function: str, argument: str) -> ormsgpack.Ext:
+    """What LangGraph's serializer reads as a call of a function."""
+    return ormsgpack.Ext(0, ormsgpack.packb((module, function, argument)))
+
+
+@pytest.mark.parametrize("serde", [JsonPlusSerializer(), EncryptedSerializer(Plain())])
+@pytest.mark.parametrize("table", ["checkpoints", "writes"])
+def test_no_function_that_a_checkpoint_names_is_called(
+    tmp_path: Path, serde: Any, table: str
+) -> None:
+    file = tmp_path / "threads.db"
+    ran = tmp_path / "ran"
+    with SqliteSaver.from_conn_string(str(file)) as saver:
+        saver.serde = serde
+        graph_of([tool("quick", lambda *_: "x")], "s1 = quick()", checkpointer=saver).invoke(
+            {"question": QUESTION}, CONFIG
+        )
+    column = "checkpoint" if table == "checkpoints" else "value"
+    with sqlite3.connect(file) as opened:
+        rows = opened.execute(f"SELECT rowid, type, {column} FROM {table}").fetchall()
+        for row, kind, text in rows:
+            if not kind.startswith("msgpack"):
+                continue
+            hostile: Any = named("os", "mkdir", str(ran))
+            if table == "checkpoints":
+                hostile = {**ormsgpack.unpackb(text), "channel_values": {"question": hostile}}
+            changed = ormsgpack.packb(hostile)
+            opened.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
+    opened.close()
+    with SqliteSaver.from_conn_string(str(file)) as saver:
+        saver.serde = serde
+        graph = graph_of([tool("quick", lambda *_: "x")], "s1 = quick()", checkpointer=saver)
+        graph.get_state(CONFIG)
+        list(graph.get_state_history(CONFIG))
+        assert not ran.exists()
+        # Whoever gave the checkpointer has it as it was.
+        assert saver.serde is serde
+
+
+def test_types_that_a_team_lists_itself_are_read_as_before() -> None:
+    saver = InMemorySaver(
+        serde=JsonPlusSerializer(allowed_msgpack_modules=[("fractions", "Fraction")])
+    )
+    graph = graph_of([tool("quick", lambda *_: "x")], "s1 = quick()", checkpointer=saver)
+    assert graph.checkpointer.serde is saver.serde

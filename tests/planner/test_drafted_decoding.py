@@ -1,0 +1,205 @@
+"""Decoding with a draft writes what decoding without one does, in fewer steps."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright.planner import (
+    ModelPlanner,
+    Plan,
+    PlanRequest,
+    PlanResult,
+    parse_plan,
+    render_prompt,
+)
+from casewright.planner.decoding import Choose, Decoder, Limits, Written, greedy
+from casewright.planner.decoding.draft import rest
+from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
+from casewright.planner.grammar import PlanGrammar
+from casewright.planner.language_model import LanguageModel
+from tests.planner.helpers import SHOP
+from tests.planner.wanting import model_writing
+from tests.support.examples import at_most
+from tests.support.tiny_mistral import tiny_mistral
+
+QUESTIONS = (
+    "Where is the blue tent that I ordered?",
+    "Is my phone waterproof, and what do buyers say of its battery?",
+    "Käse für 3 Euro?",
+)
+#: Tokens that are written where no grammar ends a text.
+TOKENS = 25
+PLAN = 's1 = own(query="blue tent")\ns2 = fact(item_id=s1.item_id, query=question)'
+LINES = (
+    's1 = find(query="tent")',
+    "s2 = desk(query=question)",
+    "s3 = no_evidence()",
+    "\n",
+    "s1 = ",
+)
+
+
+class Drafting:
+    """A planner that always has the same plan, or fails."""
+
+    name = "drafting"
+
+    def __init__(self, plan: Plan | None) -> None:
+        self.made = plan
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        if self.made is None:
+            raise RuntimeError("It has none.")
+        return PlanResult(self.made, self.name)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+
+@cache
+def mistral() -> LanguageModel:
+    return tiny_mistral(3, initializer_range=0.3)
+
+
+@cache
+def decoder(static: bool) -> Decoder:
+    return Decoder(mistral(), static=static)
+
+
+def asked(question: str = QUESTIONS[0]) -> PlanRequest:
+    return PlanRequest(question, SHOP, {"item_id": "P1"}, max_steps=3)
+
+
+def ending() -> Choose:
+    """Return greedy choice that ends a text after so many tokens."""
+    made: list[int] = []
+
+    def choose(logits: Any, matcher: Any) -> int:
+        made.append(greedy(logits, matcher) if len(made) < TOKENS else mistral().ends[0])
+        return made[-1]
+
+    return choose
+
+
+def written(question: str, draft: str, *, grammar: bool, static: bool = False) -> Written:
+    model = mistral()
+    prompt = model.encode(render_prompt(asked(question)))
+    if grammar:
+        matcher = PlanGrammar(model.grammar_tokenizer).plan(asked(question))
+        return decoder(static).write(prompt, matcher, draft=draft)
+    free = FreeMatcher(text_tokens(model))
+    return decoder(static).write(prompt, free, choose=ending(), draft=draft)
+
+
+@cache
+def plain(question: str, grammar: bool) -> tuple[Written, str]:
+    """Return what is written without a draft, and its text."""
+    made = written(question, "", grammar=grammar)
+    return made, mistral().decode(made.tokens)
+
+
+@st.composite
+def drafts(draw: st.DrawFn, right: str) -> str:
+    """Draw a draft: right, half right, longer, of another plan, garbage or empty."""
+    start = draw(st.integers(0, len(right)))
+    end = draw(st.integers(start, len(right)))
+    other = draw(st.text(max_size=12) | st.lists(st.sampled_from(LINES), max_size=4).map("\n".join))
+    parts = {"before": right[:start], "other": other, "after": right[end:], "again": right}
+    return "".join(
+        draw(
+            st.lists(st.sampled_from(sorted(parts)), max_size=4).map(
+                lambda names: [parts[name] for name in names]
+            )
+        )
+    )
+
+
+@settings(max_examples=at_most(50), deadline=None)
+@given(st.data(), st.sampled_from(QUESTIONS), st.booleans(), st.booleans())
+def test_the_plan_is_the_one_without_a_draft_whatever_the_draft(
+    data: st.DataObject, question: str, grammar: bool, static: bool
+) -> None:
+    without, text = plain(question, grammar)
+    made = written(question, data.draw(drafts(text)), grammar=grammar, static=static)
+    assert made.tokens == without.tokens
+    assert made.forced == without.forced
+    assert made.model_steps + made.drafted == without.model_steps
+
+
+@pytest.mark.parametrize("grammar", [True, False], ids=["grammar", "no grammar"])
+def test_a_right_draft_costs_at_most_two_steps(grammar: bool) -> None:
+    model = model_writing(PLAN, asked())
+    plans = {
+        draft: ModelPlanner(
+            model, constrained=grammar, draft=Drafting(parse_plan(PLAN)) if draft else None
+        ).plan(asked())
+        for draft in (True, False)
+    }
+    assert all(str(result.plan) == PLAN and not result.fallback for result in plans.values())
+    assert plans[True].tokens["model_steps"] <= 2
+    assert plans[False].tokens["model_steps"] > 8
+    steps = plans[True].tokens["model_steps"] + plans[True].tokens["drafted"]
+    assert steps == plans[False].tokens["model_steps"]
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        's1 = own(query="tent")\ns2 = fact(item_id=s1.item_id, query=question)',
+        's1 = find(query="blue tent")\ns2 = fact(item_id=s1.item_id, query=question)',
+        f"{PLAN}\ns3 = desk(query=question)",
+    ],
+    ids=["another value", "another tool", "a step more"],
+)
+def test_a_draft_goes_on_behind_what_the_model_wrote_otherwise(draft: str) -> None:
+    model = model_writing(PLAN, asked())
+    result = ModelPlanner(model, draft=Drafting(parse_plan(draft))).plan(asked())
+    without = ModelPlanner(model).plan(asked())
+    assert result.plan == without.plan == parse_plan(PLAN)
+    assert result.tokens["model_steps"] <= without.tokens["model_steps"] / 2
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [None, parse_plan("s1 = teleport(query=question)"), parse_plan('s1 = own(query="red lamp")')],
+    ids=["it fails", "an unknown tool", "no span of the question"],
+)
+def test_a_plan_that_is_not_valid_for_the_request_is_no_draft(plan: Plan | None) -> None:
+    model = model_writing(PLAN, asked())
+    result = ModelPlanner(model, draft=Drafting(plan)).plan(asked())
+    assert (str(result.plan), result.fallback, result.tokens["drafted"]) == (PLAN, "", 0)
+
+
+def test_a_draft_is_cut_to_the_tokens_that_there_may_be() -> None:
+    model = model_writing(PLAN, asked())
+    length = len(model.encode_plan(PLAN))
+    for tokens in (5, length - 1, length):
+        result = ModelPlanner(model, tokens=tokens, draft=Drafting(parse_plan(PLAN))).plan(asked())
+        assert bool(result.fallback) == (tokens < length)
+
+
+def test_a_draft_goes_on_behind_the_longest_end_of_the_text_that_it_holds() -> None:
+    draft = 'a = f(x="one")\nb = g(x="two")'
+    assert rest(draft, "") == draft
+    assert rest(draft, "a = f") == draft[5:]
+    assert rest(draft, 'a = h(x="three")\nb = ') == 'g(x="two")'
+    assert rest(draft, 'b = g(x="') == 'two")'
+    # One line at a time, once they have parted.
+    assert rest(draft, 'c = f(x="one') == '")'
+    assert rest(draft, 'c = f(x="one")') == draft[len('a = f(x="one")') :]
+    assert rest(draft, "nothing of it") == ""
+    assert rest("", "a") == rest("", "") == ""
+
+
+def test_a_limit_of_tokens_is_met_with_a_draft_as_without() -> None:
+    without, text = plain(QUESTIONS[0], True)
+    model = mistral()
+    prompt = model.encode(render_prompt(asked()))
+    matcher = PlanGrammar(model.grammar_tokenizer).plan(asked())
+    limits = Limits(tokens=len(without.tokens))
+    assert decoder(False).write(prompt, matcher, limits=limits, draft=text).tokens == without.tokens

@@ -1,0 +1,158 @@
+"""Heads that are kept in files: read once by whichever process, and never wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from casewright.planner import ModelPlanner, PlanRequest, render_prompt
+from casewright.planner.decoding import Decoder, Written
+from casewright.planner.decoding.head_files import HeadFiles
+from casewright.planner.grammar import PlanGrammar
+from casewright.planner.language_model import LanguageModel, load_language_model
+from tests.planner.helpers import SHOP
+from tests.support.tiny_mistral import save_tiny, tiny_mistral
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> LanguageModel:
+    return load_language_model(save_tiny(tmp_path / "model", 3, initializer_range=0.3))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "heads"
+
+
+def asked(without: str = "desk") -> PlanRequest:
+    return PlanRequest("Where is my blue tent?", SHOP.without(without), max_steps=2)
+
+
+def write(model: LanguageModel, folder: Path | None, request: PlanRequest | None = None) -> Written:
+    """Write a plan by a new decoder, as a new process would."""
+    request = request or asked()
+    matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
+    return Decoder(model, head_folder=folder).write(model.encode(render_prompt(request)), matcher)
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*"))
+
+
+def test_a_second_decoder_reads_no_head_and_writes_the_same_plan(
+    model: LanguageModel, folder: Path
+) -> None:
+    first = write(model, folder)
+    assert not first.head_reused
+    head = len(model.encode(render_prompt(asked())).head)
+    read: list[int] = []
+    model.network.register_forward_pre_hook(
+        lambda _, args, given: read.append(given["input_ids"].shape[1]), with_kwargs=True
+    )
+    again = write(model, folder)
+    assert again.head_reused
+    assert again.tokens == first.tokens
+    assert sum(read) < head
+    assert write(model, None).tokens == first.tokens
+    assert sum(read) > head
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def turn_a_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-7] ^= 0x40
+    file.write_bytes(content)
+
+
+def forget_the_header(file: Path) -> None:
+    file.write_bytes(b"PK" + file.read_bytes()[2:])
+
+
+@pytest.mark.parametrize("damage", [cut, empty, turn_a_bit, forget_the_header])
+def test_a_damaged_file_is_passed_over_and_written_anew(
+    model: LanguageModel, folder: Path, damage: Callable[[Path], None]
+) -> None:
+    first = write(model, folder)
+    (file,) = files(folder)
+    damage(file)
+    again = write(model, folder)
+    assert not again.head_reused
+    assert again.tokens == first.tokens
+    assert files(folder) == [file]
+    assert write(model, folder).head_reused
+
+
+def test_a_file_of_another_head_is_passed_over(model: LanguageModel, folder: Path) -> None:
+    write(model, folder)
+    (file,) = files(folder)
+    other = write(model, folder, asked("fact"))
+    (new,) = set(files(folder)) - {file}
+    new.write_bytes(file.read_bytes())
+    again = write(model, folder, asked("fact"))
+    assert not again.head_reused
+    assert again.tokens == other.tokens
+
+
+def test_weights_that_are_written_anew_and_other_numbers_have_heads_of_their_own(
+    tmp_path: Path, folder: Path
+) -> None:
+    place = save_tiny(tmp_path / "model", 3)
+    write(load_language_model(place), folder)
+    assert not write(load_language_model(place, dtype="bfloat16"), folder).head_reused
+    assert write(load_language_model(place, dtype="bfloat16"), folder).head_reused
+    save_tiny(place, 4)
+    assert not write(load_language_model(place), folder).head_reused
+    assert len(files(folder)) == 3
+
+
+def test_what_was_used_longest_ago_is_removed_beyond_the_bound(
+    model: LanguageModel, folder: Path
+) -> None:
+    prompts = [model.encode(render_prompt(asked(name))) for name in ("desk", "fact", "own")]
+    decoder = Decoder(model)
+    states = []
+    for prompt in prompts:
+        with decoder.conversation(prompt.head):
+            states.append(decoder.heads.get(prompt.head, lambda _: pytest.fail("not kept"))[0])
+    most = int(2.5 * max(one.bytes for one in states))
+    kept = HeadFiles(folder, model, most)
+    for age, (prompt, state) in enumerate(zip(prompts[:2], states[:2], strict=True)):
+        kept.save(prompt.head, state)
+        newest = max(files(folder), key=lambda file: file.stat().st_mtime_ns)
+        os.utime(newest, (1000 + age, 1000 + age))
+    (folder / "left.part").write_bytes(b"x" * 100)
+    os.utime(folder / "left.part", (0, 0))
+    # What was read last is not the oldest.
+    assert kept.load(prompts[0].head) is not None
+    kept.save(prompts[2].head, states[2])
+    assert [kept.load(prompt.head) is not None for prompt in prompts] == [True, False, True]
+    assert sum(file.stat().st_size for file in files(folder)) <= most
+    assert len(files(folder)) == 2
+
+
+def test_a_folder_that_cannot_be_made_does_no_harm(model: LanguageModel, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here")
+    assert write(model, tmp_path / "file" / "heads").tokens == write(model, None).tokens
+
+
+def test_a_planner_keeps_heads_in_the_cache_folder_unless_told_otherwise(
+    model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))
+    ModelPlanner(model, head_folder=None).plan(asked())
+    ModelPlanner(tiny_mistral(3)).plan(asked())
+    assert not (tmp_path / "cache").exists()
+    ModelPlanner(model).plan(asked())
+    assert len(files(tmp_path / "cache" / "heads")) == 1
+    ModelPlanner(model, head_folder=tmp_path / "own").plan(asked())
+    assert len(files(tmp_path / "own")) == 1

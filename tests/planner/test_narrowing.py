@@ -1,0 +1,115 @@
+"""Of a large toolbox, the tools that a question needs are found first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, PlanResult, plan_store
+from casewright.planner.fallback import FallbackPlanner, fallback_plan
+from casewright.planner.narrowing import MOST, NarrowingPlanner, narrowing
+from casewright.planner.request import BatchPlanner
+from casewright.tools import Toolbox, ToolExample, ToolSpec
+from tests.planner.helpers import parameter
+from tests.support.encoders import HashingEncoder
+
+THINGS = [f"{first}{second}" for first in "bcdfghklmnprstvz" for second in ("oat", "ird", "ack")]
+
+
+def tools(things: Sequence[str]) -> list[ToolSpec]:
+    """Of each thing one that finds it, and one that only another's result feeds."""
+    made = []
+    for thing in things:
+        find = f's1 = find_{thing}(query="{thing}")'
+        made += [
+            ToolSpec(
+                f"find_{thing}",
+                f"Finds a {thing}.",
+                (parameter("query", "span"),),
+                (f"{thing}_id",),
+                ToolExample(f"where is the {thing}", find),
+            ),
+            ToolSpec(
+                f"measure_{thing}",
+                "The latest reading.",
+                (parameter(f"{thing}_id", "step", "context"),),
+            ),
+        ]
+    return made
+
+
+LARGE = Toolbox(tools(THINGS))
+
+
+@pytest.fixture
+def planner() -> NarrowingPlanner:
+    return NarrowingPlanner(FallbackPlanner(), HashingEncoder())
+
+
+def kept(planner: NarrowingPlanner, question: str, **more: object) -> tuple[str, ...]:
+    return planner.narrowed(PlanRequest(question, LARGE, **more)).toolbox.names  # type: ignore[arg-type]
+
+
+def test_tool_that_is_asked_for_is_kept_with_what_it_feeds(planner: NarrowingPlanner) -> None:
+    assert len(LARGE) > MOST
+    for thing in THINGS:
+        names = kept(planner, f"where is my {thing}")
+        assert {f"find_{thing}", f"measure_{thing}", "no_evidence"} <= set(names)
+        assert len(names) == MOST
+
+
+def test_tools_that_are_kept_stand_in_their_order(planner: NarrowingPlanner) -> None:
+    names = kept(planner, "where is my boat")
+    assert list(names) == [name for name in LARGE.names if name in names]
+    assert names == kept(planner, "where is my boat")
+
+
+def test_what_is_on_the_page_says_which_tools(planner: NarrowingPlanner) -> None:
+    assert "measure_zack" in kept(planner, "and now", context={"zack_id": "Z1"})
+
+
+def test_follow_up_is_found_tools_for_by_the_question_before(planner: NarrowingPlanner) -> None:
+    before = ({"question": "where is the tird", "answer": "There."},)
+    assert "find_tird" in kept(planner, "and that other one", history=before)
+
+
+def test_tools_of_near_plan_cases_are_kept() -> None:
+    encoder = HashingEncoder()
+    case = {"id": "1", "query": "my usual please", "plan": 's1 = find_vack(query="usual")'}
+    with plan_store([AnnotatedQuery.read(case)], encoder) as store:
+        planner = NarrowingPlanner(FallbackPlanner(), encoder, store)
+        assert "find_vack" in kept(planner, "my usual please")
+
+
+def test_small_toolbox_is_left_as_it_is(planner: NarrowingPlanner) -> None:
+    request = PlanRequest("where is my boat", Toolbox(tools(THINGS[:20])))
+    assert planner.narrowed(request) is request
+    inner = FallbackPlanner()
+    assert narrowing(inner, request.toolbox) is inner
+
+
+def test_plan_is_the_planner_s_and_valid_for_the_whole_toolbox() -> None:
+    encoder = HashingEncoder()
+    with plan_store([], encoder) as store:
+        planner = narrowing(CasePlanner(store), LARGE, encoder, store)
+        request = PlanRequest("where is the boat", LARGE)
+        result = planner.plan(request)
+        assert (planner.name, str(result.plan)) == ("case", 's1 = find_boat(query="boat")')
+        request.validate(result.plan)
+        assert asyncio.run(planner.aplan(request)).plan == result.plan
+
+
+def test_planner_of_batches_still_is_one() -> None:
+    class Batches(FallbackPlanner):
+        batch = 3
+
+        def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
+            assert all(len(request.toolbox) <= MOST for request in requests)
+            return [PlanResult(fallback_plan(request), self.name) for request in requests]
+
+    planner = narrowing(Batches(), LARGE, HashingEncoder())
+    assert isinstance(planner, BatchPlanner)
+    assert planner.batch == 3
+    assert len(planner.plan_many([PlanRequest("where is my boat", LARGE)] * 2)) == 2

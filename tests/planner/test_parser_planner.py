@@ -1,0 +1,61 @@
+"""The plan parser as a planner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
+from casewright.planner.parser.weights import ParserCard, save_parser
+from casewright.planner.parser_planner import ParserPlanner
+from tests.planner.helpers import ROWS, SHOP
+from tests.support.encoders import HashingEncoder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import AutoModel
+
+    from casewright.planner.parser.parser_network import ParserNetwork
+    from casewright.stores.encoders.minilm import packaged_minilm
+
+    made = tmp_path_factory.mktemp("parser")
+    base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
+    parts = ParserNetwork(base).state_dict()
+    own = {name: one for name, one in parts.items() if not name.startswith("encoder.")}
+    save_parser(made, own, ParserCard())
+    return made
+
+
+def test_its_plans_are_valid_with_a_confidence_and_other_plans(folder: Path) -> None:
+    cases = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
+    with plan_store(cases, HashingEncoder()) as store:
+        planner = ParserPlanner(store, folder)
+        request = PlanRequest("how loud is my radio, and do you sell tents?", SHOP)
+        result = planner.plan(request)
+    for plan in (result.plan, *result.alternatives):
+        request.validate(plan)
+    assert result.planner == "parser"
+    assert not result.fallback
+    assert result.confidence is not None
+    assert 0 <= result.confidence <= 1
+
+
+def test_a_message_that_nothing_can_be_read_of_gets_the_fallback_plan(folder: Path) -> None:
+    result = ParserPlanner(None, folder).plan(PlanRequest("?!", SHOP))
+    assert result.fallback
+    assert result.confidence == 0
+
+
+def test_a_likelier_plan_is_a_surer_one() -> None:
+    card = ParserCard(slope=0.5, shift=1.0)
+    assert card.confidence(-0.1) > card.confidence(-3.0) > card.confidence(-1e6)
+
+
+def test_a_folder_without_a_parser_is_refused_with_the_command_that_makes_one(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InputError, match="casewright finetune parser"):
+        ParserPlanner(None, tmp_path)

@@ -1,0 +1,86 @@
+"""The plan parser: reading plans, writing them, and plans that are valid whatever was learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from casewright.planner import MAX_STEPS, AnnotatedQuery, PlanRequest, parse_plan
+from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser.message import read_message
+from casewright.planner.parser.plan_reading import read_plan
+from casewright.planner.parser.runtime_network import parser_tokenizer
+from casewright.planner.parser.schema import Schema
+from casewright.planner.parser.writing import written
+from casewright.tools import Toolbox, ToolSpec
+from tests.planner.helpers import ROWS, SHOP, parameter
+from tests.planner.parsers import runtime
+
+CHOICES = ToolSpec(
+    "book_table",
+    "Books a table at a restaurant.",
+    (
+        parameter("place", "span", "context", "step", kind="string"),
+        parameter("guests", "number", kind="integer", required=False),
+        parameter("outside", "boolean", kind="boolean", required=False),
+        parameter("meal", kind="string", choices=("lunch", "dinner"), required=False),
+    ),
+    ("booking_id",),
+)
+TABLES = Toolbox([CHOICES])
+GOLD = [
+    ('s1 = book_table(place="Chez Nous", guests=2, meal="dinner")', {}),
+    ("s1 = book_table(place=context.restaurant, outside=true)", {"restaurant": "Chez Nous"}),
+    ("s1 = no_evidence()", {}),
+]
+
+
+@pytest.mark.parametrize(("text", "context"), GOLD)
+def test_a_plan_that_was_read_is_written_as_it_was(text: str, context: dict[str, Any]) -> None:
+    tokenizer = parser_tokenizer()
+    schema = Schema.of(TABLES, tokenizer)
+    question = "Dinner for two at chez nous, outside if you can"
+    message = read_message(tokenizer, question, context)
+    steps = read_plan(parse_plan(text), schema, message)
+    assert steps is not None
+    assert str(written(steps, schema, message)).casefold() == text.casefold()
+
+
+def test_a_plan_of_tools_that_are_not_there_is_not_read() -> None:
+    tokenizer = parser_tokenizer()
+    message = read_message(tokenizer, "anything", {})
+    plan = parse_plan("s1 = fly(to=question)")
+    assert read_plan(plan, Schema.of(TABLES, tokenizer), message) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("toolbox", [SHOP, TABLES])
+def test_every_plan_is_valid_whatever_was_learned(toolbox: Toolbox, seed: int) -> None:
+    parser = runtime(seed)
+    cases = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
+    known = [PlanCase(one.query, one.plan, one.record.context) for one in cases]
+    prepared = parser.prepare(toolbox, known if toolbox is SHOP else [])
+    for question, context in (
+        ("Dinner for two at Chez Nous, and how loud is my radio?", {}),
+        ("is it waterproof", {"product_id": "p1", "restaurant": None}),
+        ("ОК", {"item_id": 7}),
+    ):
+        request = PlanRequest(question, toolbox, context)
+        message, found = parser.plans(prepared, question, context, MAX_STEPS)
+        assert found
+        for one in found:
+            request.validate(written(one.steps, prepared.schema, message))
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_a_plan_keeps_to_the_steps_that_are_allowed() -> None:
+    parser = runtime()
+    prepared = parser.prepare(SHOP, [])
+    _, found = parser.plans(prepared, "a lamp, a tent and a radio", {}, 1)
+    assert {len(one.steps) for one in found} == {1}
+
+
+def test_a_message_without_words_has_no_plan() -> None:
+    parser = runtime()
+    assert parser.plans(parser.prepare(SHOP, []), "?!", {}, MAX_STEPS)[1] == []

@@ -1,0 +1,182 @@
+"""The packaged base: what is converted, what of it is used, and what is told where it cannot be."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from casewright.errors import DependencyError, InputError
+from casewright.planner.language_model import load_language_model
+from casewright.planner.language_model.smollm2 import (
+    DISTRIBUTION,
+    INSTALL,
+    RECORD,
+    converted_folder,
+    is_installed,
+    smollm2_folder,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.metadata.files
+
+    def files(name: str) -> Any:
+        if name == DISTRIBUTION:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(importlib.metadata, "files", files)
+
+
+@pytest.fixture
+def record(cache: Path) -> Path:
+    """A folder as a conversion leaves it, of few bytes."""
+    folder = converted_folder()
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    digest = "9a4b8f49c4b1c1a0"
+    told = {"files": {"model.safetensors": [len(b"weights"), digest]}}
+    (folder / RECORD).write_text(json.dumps(told), encoding="utf-8")
+    return folder
+
+
+def test_where_it_is_not_installed_the_error_is_the_command_that_installs_it(
+    cache: Path, no_distribution: None
+) -> None:
+    assert not is_installed()
+    for ask in (smollm2_folder, lambda: load_language_model("smollm2")):
+        with pytest.raises(DependencyError, match=re.escape(f"Run: {INSTALL}")):
+            ask()
+    assert not cache.exists()
+
+
+def test_once_converted_it_needs_the_distribution_no_more(
+    record: Path, no_distribution: None
+) -> None:
+    assert is_installed()
+    assert smollm2_folder() == record
+
+
+@pytest.mark.parametrize("harm", ["short", "gone", "no record", "no JSON", "another form"])
+def test_a_folder_that_is_not_whole_is_not_used(
+    harm: str, record: Path, no_distribution: None
+) -> None:
+    weights = record / "model.safetensors"
+    match harm:
+        case "short":
+            weights.write_bytes(b"weight")
+        case "gone":
+            weights.unlink()
+        case "no record":
+            (record / RECORD).unlink()
+        case "no JSON":
+            (record / RECORD).write_text("{")
+        case _:
+            (record / RECORD).write_text('{"files": [1]}')
+    assert not is_installed()
+    with pytest.raises(DependencyError):
+        smollm2_folder()
+
+
+def test_other_bytes_of_the_same_size_are_found_where_that_is_asked(
+    record: Path, no_distribution: None
+) -> None:
+    assert smollm2_folder() == record
+    with pytest.raises(DependencyError):
+        smollm2_folder(verify=True)
+
+
+def test_another_file_of_that_name_is_refused(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "SmolLM2-135M-Instruct.Q4_1.gguf"
+    (tmp_path / name).write_bytes(b"GGUF")
+    file = SimpleNamespace(name=name, locate=lambda: tmp_path / name)
+    monkeypatch.setattr(importlib.metadata, "files", lambda distribution: [file])
+    with pytest.raises(InputError, match=re.escape(INSTALL)):
+        smollm2_folder()
+
+
+def test_a_cache_that_cannot_be_written_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="room for 600 MB, or name another one"):
+        smollm2_folder()
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10**8))
+    with pytest.raises(InputError, match=r"No space left on device.*room for 600 MB"):
+        smollm2_folder()
+    assert not [one for one in cache.iterdir() if one.is_dir()]
+
+
+def test_the_makefile_installs_the_version_that_the_command_does() -> None:
+    pinned = (ROOT / "requirements-base.txt").read_text(encoding="utf-8")
+    assert f"{INSTALL.split()[-1]} --hash=sha256:" in pinned
+    assert INSTALL in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A conversion where an earlier one was killed and another one's folder is damaged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path_factory.mktemp("cache")))
+        folder = converted_folder()
+        for left in (folder, folder.with_name(f".{folder.name}.part")):
+            left.mkdir()
+            (left / "model.safetensors").write_bytes(b"half")
+        (folder / RECORD).write_text('{"files": {"model.safetensors": [9, ""]}}', encoding="utf-8")
+        yield smollm2_folder()
+
+
+def test_the_conversion_leaves_a_whole_folder_and_no_other(converted: Path) -> None:
+    assert [one for one in converted.parent.iterdir() if one.is_dir()] == [converted]
+    told = json.loads((converted / RECORD).read_text(encoding="utf-8"))["files"]
+    assert {one.name for one in converted.iterdir()} == {RECORD, *told}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CASEWRIGHT_CACHE_FOLDER", str(converted.parent))
+        changed = (converted / "model.safetensors").stat().st_mtime_ns
+        assert smollm2_folder(verify=True) == converted
+        assert (converted / "model.safetensors").stat().st_mtime_ns == changed
+
+
+def test_as_a_mistral_without_a_window_it_computes_what_the_llama_does(converted: Path) -> None:
+    torch: Any = import_module("torch")
+    transformers: Any = import_module("transformers")
+    model = load_language_model(converted, device="cpu", dtype="float32")
+    network: Any = model.network
+    assert type(network).__name__ == "MistralForCausalLM"
+    assert network.config.sliding_window is None
+    files = importlib.metadata.files(DISTRIBUTION) or ()
+    (gguf,) = (Path(str(one.locate())) for one in files if one.name.endswith(".gguf"))
+    llama = transformers.AutoModelForCausalLM.from_pretrained(
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+    ).eval()
+    assert type(llama).__name__ == "LlamaForCausalLM"
+    tokens = torch.tensor([model.encode_plan("Where is my tablet?")])
+    with torch.inference_mode():
+        assert torch.equal(network(tokens).logits, llama(tokens).logits)

@@ -1,0 +1,30 @@
+"""A plan is put right on the page."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import expect
+
+from tests.serve.page.helpers import ask
+from tests.serve.service.helpers import Served
+from tests.support.browser import Tab
+
+
+def test_plan_is_corrected_where_it_is_shown(tab: Tab, plans: Served) -> None:
+    question = "plan: s1 = quick(a=question); s2 = quick(a=s1.value)"
+    ask(tab, question)
+    tab.page.get_by_text("Correct this plan").click()
+    field = tab.page.get_by_label("The right plan, a step a line")
+    expect(field).to_have_value("s1 = quick(a=question)\ns2 = quick(a=s1.value)")
+    keep = tab.page.get_by_role("button", name="Keep it as an annotated message")
+    field.fill("s1 = gone()")
+    keep.click()
+    expect(tab.page.get_by_role("alert")).to_contain_text("gone")
+    tab.forgive("status of 4")
+    field.fill("s1 = quick(a=question)")
+    keep.click()
+    expect(tab.page.locator("#corrected")).to_have_text("As an annotated message: added.")
+    kept = plans.log.with_name("corrections.jsonl").read_text("utf-8").splitlines()
+    last = json.loads(kept[-1])
+    assert (last["query"], last["plan"]) == (question, "s1 = quick(a=question)")

@@ -1,0 +1,171 @@
+"""Connections that send nothing whole neither silence the service nor fill its log."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from casewright.errors import InputError
+from casewright.serve.service.connections import network_of, room_for
+from casewright.serve.service.log_lines import Repeated
+from tests.serve.service.helpers import ACME, QUICK, Served, plan, served, until
+
+HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
+
+
+@contextmanager
+def files_allowed(most: int) -> Iterator[None]:
+    """What is started meanwhile may open no more files than that."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def connected(server: Served, sent: bytes = HALF) -> socket.socket:
+    address = httpx.URL(server.url)
+    connection = socket.create_connection((address.host, address.port), timeout=5)
+    connection.sendall(sent)
+    return connection
+
+
+def log_of(server: Served) -> str:
+    (log,) = server.log.parent.glob("stderr-*")
+    return log.read_text()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(65_536) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_half_sent_requests_do_not_silence_a_service_that_may_open_few_files(
+    tmp_path: Path,
+) -> None:
+    with ExitStack() as held:
+        with files_allowed(256):
+            server = held.enter_context(served(tmp_path))
+        for _ in range(400):
+            held.enter_context(connected(server))
+        with server.client() as client:
+            for _ in range(5):
+                assert client.get("/healthz", timeout=3).status_code == 200
+                assert client.post("/ask", json={"question": QUICK}).status_code == 200
+        log = log_of(server)
+    assert "Too many open files" not in log
+    assert "a quiet one is closed" in log
+    assert len(log.splitlines()) < 60
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(
+        tmp_path_factory.mktemp("hasty"),
+        serving={"header_seconds": 1.0, "max_connections_per_address": 3},
+    ) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        HALF,
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
+        # The refusal is sent; the rest of the body never comes.
+        b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nx",
+    ],
+    ids=["nothing", "half of the headers", "half of a second request", "half of a refused body"],
+)
+def test_a_connection_without_a_request_is_closed_though_bytes_still_come(
+    hasty: Served, sent: bytes
+) -> None:
+    with connected(hasty, sent) as connection:
+        began = time.monotonic()
+
+        def drips() -> bool:
+            try:
+                connection.send(b"x")
+            except ConnectionError:
+                return True
+            return is_closed(connection)
+
+        until(drips, 6)
+        assert time.monotonic() - began > 0.5
+
+
+def test_a_request_at_work_is_not_closed_for_the_time_that_it_takes(hasty: Served) -> None:
+    with hasty.client() as client:
+        assert client.post("/ask", json=plan("s1 = slow(b=2.5)")).status_code == 200
+
+
+def test_one_address_makes_room_for_itself_and_requests_at_work_stay(hasty: Served) -> None:
+    asked = b'{"question": "please plan: s1 = slow(b=1.5)"}'
+    head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ACME}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(asked)}\r\n\r\n"
+    whole = head.encode() + asked
+    before = hasty.did("slow")
+    with ExitStack() as held:
+        working = held.enter_context(connected(hasty, whole))
+        until(lambda: hasty.did("slow") == before + 1)
+        first = held.enter_context(connected(hasty))
+        second = held.enter_context(connected(hasty))
+        held.enter_context(connected(hasty))
+        assert until(lambda: is_closed(first))
+        assert not is_closed(second)
+        for _ in range(2):
+            held.enter_context(connected(hasty, whole))
+        until(lambda: hasty.did("slow") == before + 3)
+        refused = held.enter_context(connected(hasty, b""))
+        assert refused.recv(100).startswith(b"HTTP/1.1 503 ")
+        working.settimeout(5)
+        assert working.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def test_addresses_of_one_network_of_ipv6_are_counted_together() -> None:
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1")
+    assert network_of("2001:db8::1") != network_of("2001:db8:0:1::1")
+    assert network_of("::ffff:192.0.2.1") == network_of("192.0.2.1") == "192.0.2.1"
+
+
+def test_where_few_files_may_be_opened_there_are_fewer_connections_or_no_service() -> None:
+    assert room_for(5) == 5
+    with files_allowed(256):
+        assert 50 < room_for(1000) < 192
+    with files_allowed(20), pytest.raises(InputError, match="ulimit -n"):
+        room_for(1000)
+
+
+def test_a_line_that_one_place_repeats_is_left_out_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def failed(number: int) -> None:
+        logging.getLogger("casewright.service").warning("It failed: %s", number)
+
+    few = Repeated(most=2, seconds=0.2)
+    caplog.handler.addFilter(few)
+    try:
+        for number in range(9):
+            failed(number)
+        logging.getLogger("casewright.service").warning("Another place.")
+        time.sleep(0.2)
+        failed(9)
+    finally:
+        caplog.handler.removeFilter(few)
+    again = "It failed: 9 (7 like it were left out.)"
+    assert caplog.messages == ["It failed: 0", "It failed: 1", "Another place.", again]

@@ -1,0 +1,81 @@
+"""A wrong plan that is put right becomes an annotated message in the operator's file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.planner import read_annotated
+from casewright.serve.service import correction_routes
+from tests.serve.service.helpers import OTHER, QUICK, Served, served
+
+RIGHT, AGAIN = "s1 = slow(b=1)", "s1 = slow(b=2)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("corrections")
+
+
+@pytest.fixture(scope="module")
+def correcting(folder: Path) -> Iterator[Served]:
+    with served(folder, corrections_file=str(folder / "learn.jsonl")) as running:
+        yield running
+
+
+def test_correction_changes_no_plan_and_takes_the_place_of_no_other_tenant_s(
+    correcting: Served, folder: Path
+) -> None:
+    body: dict[str, Any] = {"question": QUICK, "plan": "s1 = quick(a=question)"}
+    with correcting.client() as client, correcting.client(OTHER) as other:
+        assert client.get("/about").json()["corrections"] is True
+        first = client.post("/corrections", json=body).json()
+        assert first["outcome"] == "added"
+        assert client.post("/corrections", json=body).json()["outcome"] == "unchanged"
+        assert other.post("/corrections", json={**body, "plan": RIGHT}).json()["outcome"] == "added"
+        again = client.post("/corrections", json={**body, "plan": AGAIN}).json()
+        assert (again["outcome"], again["id"]) == ("replaced", first["id"])
+        on_page = {**body, "context": {"page": "x"}}
+        assert client.post("/corrections", json=on_page).json()["outcome"] == "added"
+        assert client.post("/ask", json={"question": QUICK}).json()["plan"] == body["plan"]
+    kept = [json.loads(line) for line in (folder / "learn.jsonl").read_text("utf-8").splitlines()]
+    expected = [("acme", AGAIN), ("other", RIGHT), ("acme", body["plan"])]
+    assert [(one["tenant"], one["plan"]) for one in kept] == expected
+    assert len({query.record.id for query in read_annotated(folder / "learn.jsonl")}) == 3
+
+
+@pytest.mark.parametrize("plan", ["s1 = gone()", "no plan at all", "s1 = quick(zzz=1)", " "])
+def test_plan_that_cannot_be_run_is_refused(correcting: Served, plan: str) -> None:
+    with correcting.client() as client:
+        reply = client.post("/corrections", json={"question": "another one", "plan": plan})
+    assert reply.status_code == 422
+    assert "plan" in reply.json()["detail"].lower()
+
+
+def test_without_a_file_nothing_is_kept(service: Served) -> None:
+    with service.client() as client:
+        assert client.get("/about").json()["corrections"] is False
+        reply = client.post("/corrections", json={"question": QUICK, "plan": RIGHT})
+    assert reply.status_code == 409
+
+
+def test_without_a_token_nothing_is_kept(correcting: Served) -> None:
+    with correcting.client(None) as client:
+        reply = client.post("/corrections", json={"question": QUICK, "plan": RIGHT})
+    assert reply.status_code == 401
+
+
+def test_file_does_not_grow_past_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correction_routes, "MOST_BYTES", 150)
+    file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
+    keep = correction_routes._keep
+    assert keep(file, {**record, "query": "one"}) == "added"
+    assert keep(file, {**record, "query": "two"}) == "added"
+    before = file.read_bytes()
+    with pytest.raises(Exception, match="is full"):
+        keep(file, {**record, "query": "three" * 10})
+    assert file.read_bytes() == before

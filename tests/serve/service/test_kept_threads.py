@@ -1,0 +1,202 @@
+"""Threads in files and databases: who has them, and when they are retired."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base.id import uuid6
+
+from casewright.errors import InputError
+from casewright.graph import ExtractiveGenerator
+from casewright.serve.service.app import create_app
+from casewright.serve.service.checkpoints import Threads, hold_threads, open_checkpoints
+from casewright.serve.service.models import AskBody, ResumeBody
+from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.service.postgres import check_threads_url
+from casewright.serve.service.problems import RefusedError
+from casewright.serve.service.retirement import first_id_at, retire
+from casewright.serve.service.runs import Runs, Waiting
+from casewright.serve.service.thread_routes import state_of
+from casewright.serve.service.tokens import Caller
+from casewright.tools import Toolbox
+from tests.serve.service.server_process import QuestionPlanner, tools
+from tests.support.postgres import database, own_database
+
+CALLER = Caller("acme")
+PLACES = pytest.mark.parametrize("place", ["file", "database"])
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with database() as found:
+        yield found
+
+
+@pytest.fixture
+def options(place: str, tmp_path: Path, request: pytest.FixtureRequest) -> ServiceOptions:
+    if place == "file":
+        return ServiceOptions(threads_file=tmp_path / "threads.db")
+    name = f"own_{abs(hash(tmp_path))}"
+    return ServiceOptions(threads_url=own_database(request.getfixturevalue("url"), name))
+
+
+def parts_of(folder: Path) -> Parts:
+    toolbox = Toolbox(tools(folder / "log"))
+    return Parts("tests", toolbox, QuestionPlanner(), ExtractiveGenerator())
+
+
+@asynccontextmanager
+async def service(folder: Path, options: ServiceOptions) -> AsyncIterator[tuple[Runs, Threads]]:
+    """A service's own function over the tests' tools, without its routes."""
+    async with open_checkpoints(options) as threads:
+        parts = parts_of(folder)
+        runs = Runs(parts, options, threads.saver, None, threads.locks, threads.store)
+        try:
+            yield runs, threads
+        finally:
+            runs.close()
+
+
+def asked(thread: str, plan: str) -> AskBody:
+    return AskBody(question=f"plan: {plan}", scope={}, thread_id=thread)
+
+
+async def status_of(runs: Runs, thread: str) -> str:
+    found = await state_of(runs, thread, runs.key(thread, CALLER))
+    return str(found["status"])
+
+
+async def until(ready: Callable[[], Any], seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not ready():
+            await asyncio.sleep(0.02)
+
+
+@PLACES
+def test_old_threads_are_retired_and_those_that_wait_or_can_be_resumed_stay(
+    tmp_path: Path, options: ServiceOptions
+) -> None:
+    async def look() -> None:
+        async with service(tmp_path, options) as (runs, threads):
+            assert threads.older is not None
+            await runs.ask(asked("answered", "s1 = quick()"), CALLER)
+            assert isinstance(await runs.ask(asked("waits", "s1 = asks()"), CALLER), Waiting)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await runs.ask(asked("interrupted", "s1 = slow(b=9)"), CALLER)
+            at_work = asyncio.ensure_future(runs.ask(asked("works", "s1 = slow(b=2)"), CALLER))
+            await until(lambda: len(runs.locks.keys) == 1)
+            now = datetime.now(UTC)
+            assert await retire(runs, threads.older, now - timedelta(hours=1)) == 0
+            assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
+            with pytest.raises(RefusedError, match="no such thread"):
+                await status_of(runs, "answered")
+            assert await status_of(runs, "waits") == "waiting"
+            assert await status_of(runs, "interrupted") == "interrupted"
+            await at_work
+            assert await retire(runs, threads.older, now + timedelta(minutes=1)) == 1
+
+    with hold_threads(options):
+        asyncio.run(look())
+
+
+def test_ids_of_checkpoints_stand_in_the_order_of_time() -> None:
+    now = datetime.now(UTC)
+    before, after = first_id_at(now - timedelta(seconds=1)), first_id_at(now + timedelta(seconds=1))
+    assert before < str(uuid6(clock_seq=0)) < after
+
+
+def test_a_file_of_threads_belongs_to_one_service(tmp_path: Path) -> None:
+    options = ServiceOptions(threads_file=tmp_path / "threads.db")
+    elsewhere = "Another service has the threads' file"
+    with hold_threads(options), pytest.raises(InputError, match=elsewhere):
+        create_app(parts_of(tmp_path), options)
+    with hold_threads(options):
+        pass
+    assert {one.stat().st_mode & 0o077 for one in tmp_path.glob("threads.db*")} == {0}
+
+
+def test_a_thread_is_at_work_for_all_services_of_a_database_and_goes_on_in_another(
+    tmp_path: Path, url: str
+) -> None:
+    options = ServiceOptions(threads_url=url)
+
+    async def look() -> None:
+        async with AsyncExitStack() as both:
+            mine, _ = await both.enter_async_context(service(tmp_path, options))
+            theirs, _ = await both.enter_async_context(service(tmp_path, options))
+            plan = "s1 = quick(); s2 = slow(a=s1.value, b=3)"
+            work = asyncio.ensure_future(mine.ask(asked("one", plan), CALLER))
+            log = tmp_path / "log"
+            await until(lambda: log.exists() and "slow" in log.read_text())
+            assert await status_of(theirs, "one") == "running"
+            for refused in (
+                theirs.resume("one", ResumeBody(scope={}), CALLER),
+                theirs.ask(asked("one", "s1 = quick()"), CALLER),
+                theirs.forget("one", CALLER),
+            ):
+                with pytest.raises(RefusedError, match="busy"):
+                    await refused
+            work.cancel()
+            await asyncio.wait({work})
+            assert await status_of(theirs, "one") == "interrupted"
+            ended: Any = await theirs.resume("one", ResumeBody(scope={}), CALLER)
+            assert [step["status"] for step in ended["steps"]] == ["done", "done"]
+            assert log.read_text().count("quick") == 1
+            assert await status_of(mine, "one") == "answered"
+
+    with hold_threads(options):
+        asyncio.run(look())
+
+
+def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    monkeypatch.setattr("casewright.serve.service.postgres.WATCH_SECONDS", 0.1)
+    options = ServiceOptions(threads_url=url)
+
+    async def look() -> None:
+        async with service(tmp_path, options) as (runs, _):
+            work = asyncio.ensure_future(runs.ask(asked("lost", "s1 = slow(b=3)"), CALLER))
+            await until(lambda: "slow" in (tmp_path / "log").read_text())
+            with psycopg.connect(url, autocommit=True) as opened:
+                opened.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+                )
+            with pytest.raises(RefusedError, match="went away") as refused:
+                await work
+            assert refused.value.status == 503
+            assert await status_of(runs, "lost") == "interrupted"
+            await runs.resume("lost", ResumeBody(scope={}), CALLER)
+            assert await status_of(runs, "lost") == "answered"
+
+    (tmp_path / "log").touch()
+    with hold_threads(options):
+        asyncio.run(look())
+
+
+def test_services_that_start_at_once_make_the_tables_once(url: str) -> None:
+    fresh = own_database(url, "fresh")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(check_threads_url, [fresh] * 4))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["postgresql://me:hunter22@127.0.0.1:1/x", "postgresql://me:hunter22@[::1/x", "postgres://%zz"],
+)
+def test_a_database_that_cannot_be_used_is_told_without_its_password(wrong: str) -> None:
+    pytest.importorskip("psycopg_pool")
+    with pytest.raises(InputError, match="cannot be used") as told:
+        hold_threads(ServiceOptions(threads_url=wrong))
+    assert "hunter22" not in str(told.value)
+    assert "\n" not in str(told.value)

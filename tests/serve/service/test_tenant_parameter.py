@@ -1,0 +1,64 @@
+"""Whose rows a tool finds follows from the token, whatever scope field a request fills in."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from casewright.bench.dags import FixedPlanner
+from casewright.graph import ExtractiveGenerator
+from casewright.planner import parse_plan
+from casewright.serve.service.app import create_app
+from casewright.serve.service.options import Parts, ServiceOptions
+from casewright.serve.tokens import Grant
+from casewright.tools import CallContext, Tenant, Toolbox, tool_from_function
+from tests.serve.service.helpers import ACME, OTHER
+
+TOKENS = {ACME: Grant("acme"), OTHER: Grant("other")}
+
+
+def row(query: str, tenant: Tenant, call: CallContext) -> str:
+    """Finds a row."""
+    return f"{tenant}'s row, asked as {call.scope['company']}"
+
+
+def parts(**scopes: list[str]) -> Parts:
+    toolbox = Toolbox([tool_from_function(row, results=("value",))])
+    planner = FixedPlanner(parse_plan("s1 = row(query=question)"))
+    return Parts("tests", toolbox, planner, ExtractiveGenerator(), scopes)
+
+
+@pytest.mark.asyncio
+async def test_a_scope_field_that_names_another_tenant_finds_none_of_its_rows() -> None:
+    app = create_app(parts(company=[]), ServiceOptions(tokens=TOKENS, langserve=False))
+    transport = httpx.ASGITransport(app)
+    headers = {"Authorization": f"Bearer {ACME}"}
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://t", headers=headers) as client,
+    ):
+        body = {"question": "which row", "scope": {"company": "other"}}
+        answer = (await client.post("/ask", json=body)).json()
+        assert answer["steps"][0]["rows"] == [{"value": "acme's row, asked as other"}]
+        body = {"question": "which row", "scope": {"company": "other", "tenant": "other"}}
+        assert (await client.post("/ask", json=body)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("scopes", "told"),
+    [
+        ({"company": []}, ["company"]),
+        ({"tenant_id": [], "hall": ["B"]}, ["tenant_id"]),
+        ({"Org": []}, ["Org"]),
+        ({"hall": ["acme", "C"]}, ["hall"]),
+        ({"customer": ["C1"], "hall": []}, []),
+    ],
+)
+def test_a_service_with_tokens_warns_of_a_scope_field_that_looks_like_a_tenant(
+    caplog: pytest.LogCaptureFixture, scopes: dict[str, list[str]], told: list[str]
+) -> None:
+    create_app(parts(**scopes), ServiceOptions(tokens=TOKENS, langserve=False))
+    assert [record.args for record in caplog.records] == [(field,) for field in told]
+    caplog.clear()
+    create_app(parts(**scopes), ServiceOptions(langserve=False))
+    assert caplog.records == []

@@ -1,0 +1,34 @@
+"""`casewright finetune parser`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from casewright.planner import PlanRequest
+from casewright.planner.parser_planner import ParserPlanner
+from tests.planner.helpers import SHOP
+from tests.serve.helpers import new_home, one_line_error, run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_parser_is_trained_measured_and_written(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    done = run(home, "finetune", "parser", "--output", "out", "--minutes", "0.001", "--json")
+    assert done.returncode == 0
+    told = json.loads(done.stdout)
+    assert told["folder"] == "out"
+    assert 0 <= told["whole plans, 5 cases"] <= told["right tools, 5 cases"] <= 1
+    card = json.loads((home / "out" / "parser.json").read_text(encoding="utf-8"))
+    assert card["training"]["minutes"] == 0.001
+    result = ParserPlanner(None, home / "out").plan(PlanRequest("do you sell tents", SHOP))
+    assert result.confidence is not None
+
+
+def test_a_folder_to_start_from_that_holds_no_parser_is_refused(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    ran = run(home, "finetune", "parser", "--output", "out", "--from", "nothing")
+    assert "nothing holds no plan parser" in one_line_error(ran)

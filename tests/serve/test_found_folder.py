@@ -1,0 +1,28 @@
+"""A command that is run in a folder of somebody else runs nothing that lies there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qdrant_client import QdrantClient, models
+
+from tests.serve.helpers import new_home, one_line_error, run
+from tests.support.pickles import plant
+
+
+def test_neither_a_found_settings_file_nor_the_folder_it_names_runs_code(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "theirs" / "h")
+    place = home / "data" / "documents"
+    client = QdrantClient(path=str(place))
+    vectors = models.VectorParams(size=384, distance=models.Distance.DOT)
+    client.create_collection("documents", vectors_config=vectors)
+    client.upsert("documents", [models.PointStruct(id=1, vector=[0.0] * 384)])
+    client.close()
+    plant(place / "collection" / "documents" / "storage.sqlite", tmp_path / "ran")
+    found = home.parent / "casewright.toml"
+    found.write_text('home = "h"\ndomain = "documents"\n', encoding="utf-8")
+    told = one_line_error(run(home, "ask", "hello", folder=home.parent))
+    assert told.startswith("home in casewright.toml names a place")
+    # Named, it is used, and what lies there is data all the same.
+    assert "damaged" in one_line_error(run(home, "ask", "hello", "--config", found))
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,263 @@
+"""From no tools to a planner of one's own: new, draft, correct, eval, and a test of pytest."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+
+from casewright.domains import find_domain
+from casewright.planner import parse_plan, read_annotated
+from casewright.planner.local_chat import LocalChat
+from casewright.serve import draft_command
+from casewright.stores import default_encoder
+from tests.layout.sources import ROOT
+from tests.serve.helpers import one_line_error, result, run
+from tests.support.tiny_mistral import tiny_mistral
+
+pytest_plugins = ["pytester"]
+HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
+MESSAGES = {
+    "how hot is the lathe": HEAT.format("lathe", "temperature"),
+    "does the lathe vibrate": HEAT.format("lathe", "vibration"),
+}
+
+
+@pytest.fixture(autouse=True)
+def planned_by_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests want a planner that gets some of so few messages wrong."""
+    monkeypatch.setattr("casewright.serve.default_planner.PARSER", "case")
+
+
+def messages(asked: Mapping[str, str]) -> str:
+    rows = [{"id": q.split()[0], "query": q, "plan": plan} for q, plan in asked.items()]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def plant(home: Path, tmp_path: Path) -> Path:
+    """A folder with what `new` writes, and two messages: one like an example, one unlike any."""
+    assert run(home, "new", tmp_path / "plant.py").returncode == 0
+    (tmp_path / "test.jsonl").write_text(messages(MESSAGES), encoding="utf-8")
+    return tmp_path
+
+
+def typed(home: Path, plant: Path, *arguments: str, lines: str | None = None) -> Any:
+    return run(home, *arguments, "--domain", "plant.py:domain", folder=plant, typed=lines)
+
+
+def test_new_file_is_a_domain_that_answers_and_says_what_to_type_next(
+    home: Path, plant: Path
+) -> None:
+    answer = result(typed(home, plant, "ask", "how hot is the lathe", "--json"))
+    assert answer["plan"] == MESSAGES["how hot is the lathe"]
+    assert "temperature of M7: 61" in answer["text"]
+    told = result(run(home, "new", plant / "code.py", "--json"))
+    # A packaged domain has the file's name.
+    assert find_domain(told["domain"]).name == "my-code"
+    assert [line.split()[1] for line in told["next"]] == ["ask", "draft"]
+
+
+def test_new_replaces_no_file_and_writes_python_alone(home: Path, plant: Path) -> None:
+    before = (plant / "plant.py").read_text(encoding="utf-8")
+    assert "is not replaced" in one_line_error(run(home, "new", plant / "plant.py"))
+    assert (plant / "plant.py").read_text(encoding="utf-8") == before
+    assert "End it in .py" in one_line_error(run(home, "new", plant / "plant.txt"))
+    assert "cannot be written" in one_line_error(run(home, "new", plant / "none" / "a.py"))
+
+
+def test_drafts_are_valid_unlike_each_other_and_kept_as_they_are_answered(
+    home: Path, plant: Path
+) -> None:
+    draft = ("draft", "--output", "learn.jsonl", "--json")
+    told = result(typed(home, plant, *draft, lines="y\nn\nwhat\ny\nq\n"))
+    assert (told["kept"], told["messages"]) == (2, 2)
+    first = read_annotated(plant / "learn.jsonl")
+    again = result(typed(home, plant, *draft, "--yes"))
+    # Dropped ones are proposed again, kept ones are not.
+    assert again["proposed"] == again["kept"] == told["proposed"] - 2
+    kept = read_annotated(plant / "learn.jsonl")
+    assert kept[:2] == first
+    assert len({query.query for query in kept}) == len(kept)
+    vectors = default_encoder().embed([query.query for query in kept])
+    likeness = vectors @ vectors.T
+    assert max(likeness[i, j] for i in range(len(kept)) for j in range(i)) <= 0.9
+    tools = find_domain(f"{plant / 'plant.py'}:domain").open(plant, default_encoder(), False)
+    for query in kept:
+        query.record.request(tools.toolbox).validate(query.plan)
+    assert {query.label for query in kept} == {
+        *("find_machine", "read_sensor", "multi_step", "no_evidence")
+    }
+
+
+def test_drafts_end_where_nothing_more_is_typed(home: Path, plant: Path) -> None:
+    done = typed(home, plant, "draft", "--output", "learn.jsonl", lines="")
+    assert done.returncode == 0
+    assert "0 of" in done.stdout
+    assert not (plant / "learn.jsonl").exists()
+
+
+def test_chat_model_writes_drafts_and_what_cannot_be_run_is_left_out(
+    home: Path, plant: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = [
+        {"query": "is the boiler shaking", "plan": HEAT.format("boiler", "vibration")},
+        {"query": "is the crane shaking a lot", "plan": 's1 = read_sensor(machine_id="M1")'},
+    ]
+    model = FakeListChatModel(responses=[json.dumps(written), "[]"])
+    monkeypatch.setattr(draft_command, "_chat", lambda name: model)
+    draft = ("draft", "--output", "learn.jsonl", "--yes", "--json", "--generator", "a:b")
+    assert result(typed(home, plant, *draft))["kept"] == 1
+    assert read_annotated(plant / "learn.jsonl")[0].query == "is the boiler shaking"
+    monkeypatch.undo()
+    assert "no generator 'nobody'" in one_line_error(typed(home, plant, *draft[:-1], "nobody"))
+
+
+def test_local_model_answers_as_a_chat_model() -> None:
+    chat = LocalChat(model=tiny_mistral(), tokens=4)
+    assert isinstance(chat.invoke([("system", "Write."), ("user", "a question")]).content, str)
+
+
+def test_correction_is_an_annotated_message_that_is_planned_by_at_once(
+    home: Path, plant: Path
+) -> None:
+    question = "does the saw vibrate"
+    right = HEAT.format("saw", "vibration").split("\n")
+    wrong = result(typed(home, plant, "plan", question, "--json"))["plan"]
+    assert wrong != "\n".join(right)
+    correct = ("correct", question, "--output", "learn.jsonl", "--json")
+    steps = [part for step in right for part in ("--plan", step)]
+    assert result(typed(home, plant, *correct, *steps))["outcome"] == "added"
+    assert result(typed(home, plant, *correct, *steps))["outcome"] == "unchanged"
+    (kept,) = read_annotated(plant / "learn.jsonl")
+    assert (str(kept.plan), kept.label) == ("\n".join(right), "read_sensor")
+    # In another file, as the running process has read this one.
+    (plant / "later.py").write_text((plant / "plant.py").read_text("utf-8"), encoding="utf-8")
+    planned = run(home, "plan", question, "--domain", "later.py:domain", folder=plant)
+    assert planned.stdout.split("\n")[:2] == right
+
+
+def test_correction_takes_the_place_of_an_earlier_one_and_of_no_other(
+    home: Path, plant: Path
+) -> None:
+    (plant / "learn.jsonl").write_text(messages(MESSAGES), encoding="utf-8")
+    correct = ("correct", "How hot is  the lathe", "--output", "learn.jsonl", "--json")
+    typed_plan = 's1 = find_machine(query="lathe")\n\nnot read'
+    told = result(typed(home, plant, *correct, lines=typed_plan))
+    assert (told["outcome"], told["message"]["plan"]) == (
+        "replaced",
+        's1 = find_machine(query="lathe")',
+    )
+    kept = read_annotated(plant / "learn.jsonl")
+    assert [(query.record.id, len(query.plan.steps)) for query in kept] == [("how", 1), ("does", 2)]
+    on_page = (*correct, "--context", '{"machine_id": "M1"}')
+    read = 's1 = read_sensor(machine_id=context.machine_id, sensor="temperature")'
+    assert result(typed(home, plant, *on_page, "--plan", read))["outcome"] == "added"
+
+
+def test_run_that_was_saved_is_corrected(home: Path, plant: Path) -> None:
+    saved = ("ask", "does the saw vibrate", "--save", "run.json")
+    assert typed(home, plant, *saved).returncode == 0
+    right = HEAT.format("saw", "vibration")
+    correct = ("correct", "--run", "run.json", "--output", "learn.jsonl")
+    assert typed(home, plant, *correct, lines=right).returncode == 0
+    assert read_annotated(plant / "learn.jsonl")[0].query == "does the saw vibrate"
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [("s1 = gone()", "no tool gone"), ('s1 = read_sensor(machine_id="M1")', "machine_id")],
+)
+def test_plan_that_cannot_be_run_is_no_correction(
+    home: Path, plant: Path, plan: str, said: str
+) -> None:
+    correct = ("correct", "how hot is it", "--output", "learn.jsonl", "--plan", plan)
+    assert said in one_line_error(typed(home, plant, *correct))
+    assert not (plant / "learn.jsonl").exists()
+
+
+def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
+    home: Path, plant: Path
+) -> None:
+    told = result(typed(home, plant, "eval", "--input", "test.jsonl", "--json"))
+    assert (told["planner"], told["messages"]) == ("case", 2)
+    whole = told["figures"]["whole_plans"]
+    assert (whole["value"], whole["count"]) == (0.5, 2)
+    assert 0 < whole["low"] < 0.5 < whole["high"] < 1
+    assert told["classes"]["read_sensor"]["right_tools"]["count"] == 2
+    (wrong,) = told["wrong"]
+    assert (wrong["id"], wrong["right_plan"]) == ("does", MESSAGES["does the lathe vibrate"])
+    assert parse_plan(wrong["plan"]) != parse_plan(wrong["right_plan"])
+    shown = typed(home, plant, "eval", "--input", "test.jsonl").stdout
+    assert "0.500 [" in shown
+    assert "does: does the lathe vibrate" in shown
+    assert 'right s1 = find_machine(query="lathe")' in shown
+
+
+def test_plugin_is_an_entry_point_of_the_package() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    points = settings["project"]["entry-points"]["pytest11"]
+    assert points == {"casewright": "casewright.serve.pytest_plugin"}
+
+
+@pytest.fixture
+def project(plant: Path, home: Path, pytester: pytest.Pytester) -> pytest.Pytester:
+    """A project of a user whose plans are tested, in what pytester takes for its folder."""
+    for name in ("plant.py", "test.jsonl"):
+        (pytester.path / name).write_bytes((plant / name).read_bytes())
+    pytester.makeini(
+        "[pytest]\ncasewright_domain = plant.py:domain\ncasewright_plans = test.jsonl\n"
+        "casewright_gate = 0.5\n"
+    )
+    return pytester
+
+
+def run_pytest(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    points = distribution("casewright").entry_points
+    installed = any(point.group == "pytest11" for point in points)
+    loaded = () if installed else ("-p", "casewright.serve.pytest_plugin")
+    return project.runpytest_inprocess(*loaded, "-p", "no:cacheprovider", *arguments)
+
+
+def test_plugin_fails_below_the_gate_and_tells_what_flipped(project: pytest.Pytester) -> None:
+    first = run_pytest(project, "--casewright-accept")
+    first.assert_outcomes(passed=1)
+    first.stdout.fnmatch_lines(["1 of 2 whole plans are right; the gate is 0.5.", "wrong  does:*"])
+    kept = json.loads((project.path / "test.accepted.json").read_text("utf-8"))
+    assert kept == {"how": True, "does": False}
+    assert "wrong  does" not in run_pytest(project).stdout.str()
+    # The one that was right is asked for in other words, the other is as its gold plan.
+    other = {
+        "how does the lathe shake": HEAT.format("lathe", "vibration"),
+        "which pumps are there": 's1 = find_machine(query="pumps")',
+    }
+    rows = messages(other).replace('"id": "which"', '"id": "does"')
+    (project.path / "test.jsonl").write_text(rows, encoding="utf-8")
+    flipped = run_pytest(project, "-o", "casewright_gate=1")
+    flipped.assert_outcomes(failed=1)
+    flipped.stdout.fnmatch_lines(
+        [
+            "right -> wrong  how: how does the lathe shake",
+            "  right s1 =*",
+            "wrong -> right  does: *",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("casewright_gate=much", "Give a share"), ("casewright_domain=", "is not set")],
+)
+def test_plugin_tells_a_setting_that_cannot_be_in_one_line(
+    project: pytest.Pytester, setting: str, said: str
+) -> None:
+    told = run_pytest(project, "-o", setting)
+    told.assert_outcomes(failed=1)
+    assert said in told.stdout.str()
+    assert "Traceback" not in told.stdout.str()

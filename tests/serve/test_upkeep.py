@@ -1,0 +1,82 @@
+"""`casewright check` finds what is damaged, and `casewright repair` keeps what is sound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.serve.helpers import new_home, one_line_error, result, run
+from tests.support.small_disk import filled, small_disk
+
+NOTES = {
+    "mill.md": "# The mill\n\nThe spindle is oiled every Monday.\n",
+    "saw.md": "# Saw\n\nIt cuts.\n",
+}
+
+
+@pytest.fixture
+def ingested(tmp_path: Path) -> Path:
+    home = new_home(tmp_path / "home")
+    (home / "notes").mkdir()
+    for name, text in NOTES.items():
+        (home / "notes" / name).write_text(text)
+    result(run(home, "ingest", "notes", "--json"))
+    return home
+
+
+def vectors(home: Path) -> Path:
+    (found,) = (home / "data/documents").glob("shards/documents/shard/segments/*/*/vectors/chunk*")
+    return found
+
+
+def damage(home: Path) -> None:
+    """Zero the second of the two vectors."""
+    with vectors(home).open("r+b") as opened:
+        opened.seek(769 * 4)
+        opened.write(bytes(769 * 4))
+
+
+def test_sound_stores_are_said_to_be(ingested: Path) -> None:
+    told = result(run(ingested, "check", "--json"))
+    (one,) = told["stores"]
+    assert (one["collection"], one["cases"], one["damage"]) == ("documents", 2, "")
+    assert run(ingested, "repair").stdout.startswith("No store is damaged.")
+
+
+def test_damaged_store_answers_nothing_until_it_is_repaired(ingested: Path) -> None:
+    damage(ingested)
+    assert "damaged" in one_line_error(run(ingested, "ask", "--domain", "documents", "which saw"))
+    assert "casewright repair" in one_line_error(run(ingested, "check"))
+    (made,) = result(run(ingested, "repair", "--json"))["stores"]
+    assert (made["cases"], made["lost"], made["next"]) == (1, 1, "casewright ingest PATH")
+    assert result(run(ingested, "check", "--json"))["damaged"] == 0
+    assert result(run(ingested, "ingest", "notes", "--json"))["added"] == 1
+    assert result(run(ingested, "check", "--json"))["stores"][0]["cases"] == 2
+
+
+def test_text_of_a_lost_case_can_be_read(ingested: Path) -> None:
+    damage(ingested)
+    done = run(ingested, "repair", ingested / "data/documents")
+    assert "1 cases are kept, 1 are lost" in done.stdout
+    (line,) = (ingested / "data/documents/lost-documents.jsonl").read_text().splitlines()
+    assert json.loads(line)["solution"] in [text.strip() for text in NOTES.values()]
+
+
+def test_folder_without_a_store_is_an_error_of_one_line(ingested: Path) -> None:
+    for name in ("check", "repair"):
+        assert "notes" in one_line_error(run(ingested, name, "notes"))
+
+
+def test_full_disk_is_an_error_of_one_line(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 64) as disk:
+        home = new_home(disk / "home")
+        (home / "notes").mkdir()
+        (home / "notes" / "mill.md").write_text(NOTES["mill.md"])
+        filled(disk, 2_000_000)
+        assert "MB free" in one_line_error(run(home, "ingest", "notes"))
+        (home / "cache").unlink()
+        done = run(home, "ask", "where is my parcel")
+        assert done.returncode == 2
+        assert "MB free" in done.stderr.splitlines()[-1]

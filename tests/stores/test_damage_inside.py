@@ -1,0 +1,173 @@
+"""What is damaged inside a store's files is seen before it makes an answer wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from casewright.errors import StoreDamagedError
+from casewright.stores import CaseStore, Change
+from tests.stores.helpers import note, note_schema
+from tests.support.sparse import copied
+
+SEGMENT = "shards/notes/shard/segments/*/"
+VECTORS, MAPPINGS = f"{SEGMENT}vector_storage/vectors/chunk_0.mmap", f"{SEGMENT}*.mappings"
+#: Bytes of a vector: two facets of 32 numbers and the quality.
+VECTOR = 65 * 4
+CASES = 600
+
+
+def file(folder: Path, pattern: str) -> Path:
+    (found,) = folder.glob(pattern)
+    return found
+
+
+def flip(damaged: Path, at: int, bit: int = 7) -> None:
+    with damaged.open("r+b") as opened:
+        opened.seek(at)
+        byte = opened.read(1)[0]
+        opened.seek(at)
+        opened.write(bytes([byte ^ 1 << bit]))
+
+
+def used(folder: Path) -> int:
+    with CaseStore(note_schema(), folder) as store:
+        store.search("question 300", 5)
+        return len(store.all())
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A folder that was closed, and one as a killed process left it; each test damages a copy."""
+    place = tmp_path_factory.mktemp("written")
+    with CaseStore(note_schema(), place / "open", engine="edge") as store:
+        store.add([note(f"question {number}", number) for number in range(CASES)])
+    with CaseStore(note_schema(), place / "open") as store:
+        store.delete(store.add([note("one more")]))
+        killed = copied(place / "open", place / "killed")
+    return place / "open", killed
+
+
+@pytest.fixture
+def closed(written: tuple[Path, Path], tmp_path: Path) -> Path:
+    return copied(written[0], tmp_path / "closed")
+
+
+@pytest.fixture
+def killed(written: tuple[Path, Path], tmp_path: Path) -> Path:
+    return copied(written[1], tmp_path / "killed")
+
+
+def test_zeroed_vector_far_in_its_file_is_damage(closed: Path) -> None:
+    with file(closed, VECTORS).open("r+b") as opened:
+        opened.seek(300 * VECTOR)
+        assert opened.read(VECTOR).strip(b"\0")
+        opened.seek(300 * VECTOR)
+        opened.write(bytes(VECTOR))
+    with pytest.raises(StoreDamagedError, match="chunk_0"):
+        used(closed)
+
+
+@pytest.mark.parametrize("part", ["layout.json", "count.bin"])
+def test_flipped_bit_in_what_a_collection_remembers_is_damage(closed: Path, part: str) -> None:
+    damaged = file(closed, f"shards/notes/{part}")
+    flip(damaged, damaged.stat().st_size // 2, 0)
+    with pytest.raises(StoreDamagedError, match=part):
+        used(closed)
+
+
+def test_count_that_is_missing_is_damage(closed: Path) -> None:
+    file(closed, "shards/notes/count.bin").unlink()
+    with pytest.raises(StoreDamagedError, match=r"count\.bin"):
+        used(closed)
+
+
+def test_copy_whose_holes_were_written_out_is_sound(closed: Path, tmp_path: Path) -> None:
+    for part in closed.rglob("*.mmap"):
+        part.write_bytes(part.read_bytes())
+    assert used(closed) == CASES
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Iterator[tuple[CaseStore, Path]]:
+    with CaseStore(note_schema(), tmp_path / "cases", engine="edge") as store:
+        store.add([note(f"question {number}", number) for number in range(20)])
+        yield store, tmp_path / "cases"
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_bit_flipped_in_a_vector_of_an_open_store_is_no_score(
+    open_store: tuple[CaseStore, Path], bit: int
+) -> None:
+    store, folder = open_store
+    vectors = file(folder, VECTORS).read_bytes()
+    place = next(at for at in range(3, 20 * VECTOR, 4) if vectors[at] == 0x3F)
+    flip(file(folder, VECTORS), place, bit)
+    with pytest.raises(StoreDamagedError, match="cannot be read"):
+        store.search("question 5", 20)
+    with pytest.raises(StoreDamagedError):
+        store.update({case.id: Change(quality=1.0) for case in store.all()})
+
+
+def test_score_that_no_case_can_have_is_refused() -> None:
+    with CaseStore(note_schema()) as store:
+        (id_,) = store.add([note("question")])
+        for number in (3e36, 1.5):
+            vector = np.full((1, 65), number, np.float32)
+            store.engine.upsert("notes", [id_], vector, [note("question").to_json()])
+            with pytest.raises(StoreDamagedError, match=id_):
+                store.search("question")
+
+
+def test_quality_that_no_case_can_have_is_refused() -> None:
+    with CaseStore(note_schema()) as store:
+        (id_,) = store.add([note("question", quality=0.5)])
+        (point,) = store.engine.get("notes", [id_], vectors=True)
+        assert point.vector is not None
+        vector = np.append(point.vector[:-1], np.float32(40)).reshape(1, -1)
+        store.engine.upsert("notes", [id_], vector, [point.payload])
+        with pytest.raises(StoreDamagedError, match=id_):
+            store.search("question", lambda_b=0.5)
+
+
+def test_sound_store_of_a_killed_process_opens(killed: Path) -> None:
+    assert used(killed) == CASES
+
+
+def test_flipped_last_byte_of_a_killed_store_ends_no_process(killed: Path) -> None:
+    mappings = file(killed, MAPPINGS)
+    flip(mappings, mappings.stat().st_size - 1)
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError, match=str(killed)):
+            used(killed)
+
+
+def test_half_of_a_killed_store_s_cases_is_no_store(killed: Path) -> None:
+    mappings = file(killed, MAPPINGS)
+    os.truncate(mappings, mappings.stat().st_size // 2)
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError, match=f"of {CASES}"):
+            used(killed)
+
+
+def test_zeroed_vector_of_a_killed_store_is_damage(killed: Path) -> None:
+    with file(killed, VECTORS).open("r+b") as opened:
+        opened.seek(300 * VECTOR)
+        opened.write(bytes(VECTOR))
+    with pytest.raises(StoreDamagedError, match="not as it was written"):
+        used(killed)
+
+
+def test_looking_at_a_damaged_store_changes_nothing(killed: Path) -> None:
+    mappings = file(killed, MAPPINGS)
+    whole = mappings.read_bytes()
+    mappings.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StoreDamagedError):
+        used(killed)
+    mappings.write_bytes(whole)
+    assert used(killed) == CASES
+    assert not list(killed.glob("shards/*looked*"))

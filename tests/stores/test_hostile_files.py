@@ -1,0 +1,94 @@
+"""The time to read a file grows with its size alone, and a file that takes too long is left out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.stores.documents import worker as workers
+from casewright.stores.documents.ingest import ingest
+from casewright.stores.documents.kinds import Kind, kind_of
+from casewright.stores.documents.reader import read_document
+from casewright.stores.documents.splitter import split
+from casewright.stores.documents.worker import worker
+from tests.stores.document_files import document_store, write
+
+SIZE = 200_000
+#: What took minutes, or did not end, of this size; a name, what it is made of, what is before it.
+HOSTILE = [
+    ("a.html", "<div>", ""),
+    ("a.html", "<b>x", ""),
+    ("a.html", "<h1>x", ""),
+    ("a.html", "<!--", ""),
+    ("a.html", "<a a='", ""),
+    ("a.html", "<pre>x", ""),
+    ("a.md", "[", ""),
+    ("a.md", "# h\n", ""),
+    ("a.md", " ", "# a"),
+    ("a.txt", "a", ""),
+    ("a.txt", "\x01\n\n", ""),
+    ("a.py", "# c\n", ""),
+    ("a.js", ", f = () => {\n1}", "const a = 1"),
+    ("a.go", "a", "func (s "),
+    ("a.sh", "(", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "again", "before"), HOSTILE)
+def test_hostile_file_is_read_in_time(name: str, again: str, before: str) -> None:
+    data = (before + again * (SIZE // len(again)) + "end\n").encode()
+    kind = kind_of(name)
+    assert kind is not None
+    split(read_document(b"what is imported once\n", name, kind))
+    started = time.process_time()
+    split(read_document(data, name, kind))
+    assert time.process_time() - started < 6
+
+
+def test_no_word_of_a_hostile_page_is_lost() -> None:
+    page = "<div><b>one<svg><p>no</svg>" * 2000 + "two<h2>three<p a='>four</p><pre>five<!-- six -->"
+    said = " ".join(
+        chunk.text for chunk in split(read_document(page.encode(), "a.html", Kind("html")))
+    )
+    assert said.count("one") == 2000
+    assert all(word in said for word in ("two", "three", "five"))
+    assert "no" not in said.replace("one", "")
+
+
+def test_page_without_the_tags_that_may_be_left_out_is_read() -> None:
+    page = "<!doctype html><head><meta charset=utf-8><title>Shop</title><h1>Help</h1><p>Ask us"
+    (chunk,) = split(read_document(page.encode(), "a.html", Kind("html")))
+    assert (chunk.title, chunk.text) == ("Shop", "# Help\n\nAsk us")
+
+
+def test_heading_of_more_than_six_marks_is_text() -> None:
+    text = "# A\n\n" + "#" * 7 + " B\n\nwords\n"
+    (chunk,) = split(read_document(text.encode(), "a.md", Kind("markdown")))
+    assert chunk.heading == ("A",)
+
+
+def test_file_that_takes_too_long_is_named_and_the_others_go_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "SECONDS_A_MEGABYTE", 0.0)
+    docs = write(tmp_path / "docs", {"a.txt": "words\n", "b.txt": "a. " * 600_000, "c.md": "# C\n"})
+    with document_store() as store:
+        report = ingest(store, docs, seconds=3)
+        ((name, reason),) = report.failed
+        assert (name, report.files) == ("b.txt", 2)
+        assert reason == "reading it takes more than 3 s of computing"
+
+
+def test_file_whose_reader_dies_is_named_and_the_next_is_read() -> None:
+    with worker() as reading:
+        assert reading.chunks(b"words\n", "a.txt", Kind("text"))
+        (child,) = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()[-1:]
+        os.kill(int(child), signal.SIGSEGV)
+        with pytest.raises(InputError, match="ended the process"):
+            reading.chunks(b"words\n", "a.txt", Kind("text"))
+        assert reading.chunks(b"words\n", "a.txt", Kind("text"))

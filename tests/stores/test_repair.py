@@ -1,0 +1,176 @@
+"""A damaged store is built anew of what is sound in it, and what is lost is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from casewright.errors import InputError, StoreDamagedError
+from casewright.stores import Case, CaseStore
+from casewright.stores.engines.edge_files import stored_cases
+from casewright.stores.engines.upkeep import check_folder, repair_folder
+from tests.stores.helpers import note, note_schema
+from tests.stores.test_damage_inside import MAPPINGS, SEGMENT, VECTOR, VECTORS, file, flip
+from tests.support.sparse import copied
+
+CASES = 60
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that was written to by two processes, one after the other; tests damage a copy."""
+    place = tmp_path_factory.mktemp("sound") / "cases"
+    for turn in range(2):
+        with CaseStore(note_schema(), place, engine="edge") as store:
+            store.add([note(f"question {turn} {n}", f"answer {n}") for n in range(CASES // 2 + 1)])
+            store.delete([case.id for case in store.all() if case.solution == f"answer {turn}"])
+            # The one that was deleted of the first turn is written again by the second.
+            store.add([note("question 1 1", "answer 1")] if turn else [])
+    return place
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    return copied(sound, tmp_path / "cases")
+
+
+def cases(folder: Path) -> dict[str, Case]:
+    with CaseStore(note_schema(), folder) as store:
+        return {case.id: case for case in store.all()}
+
+
+def test_sound_store_is_looked_over_and_left_alone(folder: Path) -> None:
+    (looked,) = check_folder(folder)
+    assert (looked.collection, looked.cases, looked.damage) == ("notes", CASES, "")
+    assert repair_folder(folder) == []
+
+
+def test_files_are_read_without_the_engine_as_the_engine_reads_them(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        known = {p.id: p for p in store.engine.get("notes", list(cases(folder)), vectors=True)}
+    read = list(stored_cases(folder / "shards/notes/shard", 65))
+    assert None not in read
+    assert {one[0]["id"] for one in read if one} == set(known)
+    for payload, vector in filter(None, read):
+        assert np.array_equal(vector, known[payload["id"]].vector)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "layout.json",
+        "closed.json",
+        "count.bin",
+        "shard/edge_config.json",
+        "shard/segments/*/segment.json",
+        "shard/segments/*/version.info",
+        "shard/segments/*/mutable_id_tracker.mappings",
+        "shard/segments/*/mutable_id_tracker.versions",
+        "shard/segments/*/payload_storage/config.json",
+        "shard/segments/*/vector_storage/vectors/status.dat",
+        "shard/wal/first-index",
+    ],
+)
+@pytest.mark.parametrize("how", ["flipped", "cut"])
+def test_damage_beside_the_cases_loses_none(folder: Path, part: str, how: str) -> None:
+    before = cases(folder)
+    damaged = file(folder, f"shards/notes/{part}")
+    if how == "flipped":
+        flip(damaged, damaged.stat().st_size - 1)
+    else:
+        os.truncate(damaged, damaged.stat().st_size // 2)
+    assert check_folder(folder)[0].damage
+    (made,) = repair_folder(folder)
+    assert (made.cases, made.lost) in ((CASES, 0), (CASES, None))
+    assert cases(folder) == before
+    assert Path(made.beside).is_dir()
+    assert [looked.damage for looked in check_folder(folder)] == [""]
+
+
+def test_lost_cases_are_counted_and_what_their_text_says_is_kept(folder: Path) -> None:
+    before = cases(folder)
+    with file(folder, VECTORS).open("r+b") as opened:
+        opened.seek(10 * VECTOR)
+        opened.write(bytes(3 * VECTOR))
+    page = file(folder, f"{SEGMENT}payload_storage/page_0.dat")
+    flip(page, page.read_bytes().index(b"question 0 20"))
+    (made,) = repair_folder(folder)
+    after = cases(folder)
+    assert (made.cases, made.lost) == (CASES - 4, 4) == (len(after), len(before) - len(after))
+    assert after.items() <= before.items()
+    lines = Path(made.texts).read_text("utf-8").splitlines()
+    again = [Case.from_json(one.pop("id"), one) for one in map(json.loads, lines)]
+    assert len(again) == 3
+    with CaseStore(note_schema(), folder) as store:
+        store.add(again)
+        assert store.count() == CASES - 1
+
+
+def test_what_stands_in_the_log_of_a_killed_process_is_kept(folder: Path, tmp_path: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        store.add([note(f"late {number}", number) for number in range(30)])
+        store.delete([case.id for case in store.all()][:5])
+        before = {case.id: case for case in store.all()}
+        killed = copied(folder, tmp_path / "killed")
+    with file(killed, VECTORS).open("r+b") as opened:
+        opened.write(bytes(VECTOR))
+    with pytest.raises(StoreDamagedError):
+        cases(killed)
+    (made,) = repair_folder(killed)
+    after = cases(killed)
+    assert made.lost == len(before) - len(after) <= 1
+    assert after.items() <= before.items()
+
+
+def test_half_of_the_mappings_loses_nothing(folder: Path) -> None:
+    before = cases(folder)
+    (folder / "shards/notes/closed.json").unlink()
+    mappings = file(folder, MAPPINGS)
+    os.truncate(mappings, mappings.stat().st_size // 2)
+    (made,) = repair_folder(folder)
+    assert made.lost == 0
+    assert cases(folder) == before
+
+
+def test_damage_of_one_collection_leaves_the_others_as_they_are(folder: Path) -> None:
+    with CaseStore(note_schema("letters"), folder) as letters:
+        letters.add([note("a letter")])
+    flip(file(folder, VECTORS), 0)
+    assert [bool(looked.damage) for looked in check_folder(folder)] == [False, True]
+    assert [made.collection for made in repair_folder(folder)] == ["notes"]
+
+
+def test_damaged_record_of_the_engine_is_written_anew(folder: Path) -> None:
+    before = cases(folder)
+    (folder / "engine.json").write_text("{")
+    assert check_folder(folder)[0].damage
+    assert repair_folder(folder) == []
+    assert cases(folder) == before
+
+
+def test_folder_without_a_store_is_refused(tmp_path: Path) -> None:
+    for look in (check_folder, repair_folder):
+        with pytest.raises(InputError, match=str(tmp_path)):
+            look(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_local_store_keeps_what_is_sound(tmp_path: Path) -> None:
+    place = tmp_path / "cases"
+    with CaseStore(note_schema(), place, engine="local") as store:
+        store.add([note(f"question {number}", number) for number in range(20)])
+    before = cases(place)
+    assert [(one.cases, one.damage) for one in check_folder(place)] == [(20, "")]
+    storage = place / "collection/notes/storage.sqlite"
+    with closing(sqlite3.connect(storage)) as db, db:
+        db.execute("UPDATE points SET point = ? WHERE rowid = 4", (b"garbage",))
+    assert check_folder(place)[0].damage
+    (made,) = repair_folder(place)
+    assert (made.cases, made.lost) == (19, 1)
+    assert cases(place).items() <= before.items()

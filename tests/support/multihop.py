@@ -1,0 +1,89 @@
+"""A tiny multi-hop set, and CBR-RAG's table with other figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Item = dict[str, Any]
+#: Two towns with their rivers a question; every question needs the paragraphs of both towns.
+TOWNS = (
+    ("Adelton", "Bramwick"),
+    ("Corfield", "Dunmere"),
+    ("Eastry", "Falkmoor"),
+    ("Gransham", "Harrowby"),
+    ("Ilkworth", "Jarrowdale"),
+    ("Kelbrook", "Larkhill"),
+    ("Morwen", "Nettlecombe"),
+    ("Oxwold", "Penhurst"),
+)
+
+
+def paragraph(town: str) -> list[Any]:
+    return [town, [f"{town} is a town on the {town} river.", f"Its market was founded in {town}."]]
+
+
+def town_items() -> list[Item]:
+    """Items of HotpotQA's form, each with four paragraphs, two of them supporting."""
+    items = []
+    for number, (one, two) in enumerate(TOWNS):
+        others = TOWNS[(number + 1) % len(TOWNS)]
+        items.append(
+            {
+                "_id": f"item-{number}",
+                "question": f"Are {one} and {two} on one river?",
+                "answer": "no",
+                "supporting_facts": [[one, 0], [two, 0]],
+                "context": [paragraph(town) for town in (*others, one, two)],
+            }
+        )
+    return items
+
+
+def musique_items() -> list[Item]:
+    """The same in the form of MuSiQue."""
+    return [
+        {
+            "id": item["_id"],
+            "question": item["question"],
+            "answer": item["answer"],
+            "paragraphs": [
+                {
+                    "idx": index,
+                    "title": title,
+                    "paragraph_text": " ".join(sentences),
+                    "is_supporting": title in {name for name, _ in item["supporting_facts"]},
+                }
+                for index, (title, sentences) in enumerate(item["context"])
+            ],
+        }
+        for item in town_items()
+    ]
+
+
+def write_lines(file: Path, items: Sequence[Mapping[str, Any]]) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    return file
+
+
+def multihop_folder(folder: Path) -> Path:
+    """A folder with two of the three sets."""
+    write_lines(folder / "multihop" / "hotpotqa-dev.jsonl", town_items())
+    write_lines(folder / "multihop" / "musique-dev.jsonl", musique_items())
+    return folder
+
+
+def published_table(folder: Path) -> Path:
+    """A table in the form of the paper's, with other figures than the paper's."""
+    ks = (1, 3, 5, 7, 9, 13, 19, 23, 37)
+    lines = ["algorithm," + ",".join(f"k{k}" for k in ks)]
+    for encoder in ("BERT", "LegalBERT", "AnglEBERT"):
+        for weights in ("1,0,0", "0.25,0.40,0.35"):
+            lines.append(f'"{encoder} [{weights}]",' + ",".join(["0.125"] * len(ks)))
+    file = folder / "alqa_partial" / "cbr_rag_published_f1_at_k.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file

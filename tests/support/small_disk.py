@@ -1,0 +1,34 @@
+"""A disk of a few megabytes, to be filled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a file system of its own in memory; who may not mount skips the test."""
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small file system")
+    try:
+        yield folder
+    finally:
+        # Lazily: a process that died may hold a file for a moment.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def filled(disk: Path, left: int) -> Path:
+    """Write a file that leaves so many bytes free, and return it."""
+    file = disk / "filling"
+    with file.open("wb") as opened:
+        os.posix_fallocate(opened.fileno(), 0, shutil.disk_usage(disk).free - left)
+    return file

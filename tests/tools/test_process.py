@@ -1,0 +1,118 @@
+"""Tools that run in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.errors import ToolError
+from casewright.graph import Limits
+from casewright.graph.call import Call
+from casewright.tools import CallContext, tool_from_function
+from tests.serve.service.helpers import ROOT, until
+from tests.tools import process_tools
+
+CONTEXT = CallContext("run", "s3", scope={"tenant": "acme"})
+
+
+def called(tool: Any, given: str, seconds: float = 20.0) -> Call:
+    call = Call(tool, {"a": given}, CONTEXT, Limits(step_seconds=seconds))
+    call.run()
+    return call
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # One that has ended and was not waited for is there no more either.
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+
+
+def test_a_function_answers_from_another_process_which_ends_with_the_call() -> None:
+    tool = tool_from_function(process_tools.whoami, results=("pid", "value"), process=True)
+    call = called(tool, "hello")
+    (row,) = call.rows
+    assert row["value"] == "hello for acme in s3"
+    assert row["pid"] != os.getpid()
+    assert not is_alive(row["pid"])
+    assert call.reports == [{"half": "way"}]
+
+
+def test_a_decorated_function_does_so_too() -> None:
+    (row,) = called(process_tools.decorated, "hello").rows
+    assert row["value"].startswith("hello by ")
+    assert str(os.getpid()) not in row["value"]
+
+
+def test_who_is_not_waited_for_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    tool = tool_from_function(process_tools.hang, process=True)
+
+    async def give_up() -> list[int]:
+        call = Call(tool, {"a": str(file)}, CONTEXT, Limits())
+        work = asyncio.ensure_future(call.arun())
+        await asyncio.to_thread(until, lambda: file.exists() and file.read_text(), 60)
+        pids = [int(pid) for pid in file.read_text().split()]
+        assert all(map(is_alive, pids))
+        work.cancel()
+        await asyncio.wait({work})
+        return pids
+
+    pids = asyncio.run(give_up())
+    assert len(pids) == 2
+    until(lambda: not any(map(is_alive, pids)), 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("crash", "its process ended by SIGABRT without an answer"),
+        ("tool", "told"),
+        ("value", "end failed: ValueError: told"),
+        ("unicode", "end failed: RuntimeError: UnicodeDecodeError: "),
+    ],
+)
+def test_a_process_that_crashes_or_raises_fails_its_step_alone(given: str, told: str) -> None:
+    assert told in called(tool_from_function(process_tools.end, process=True), given).error
+
+
+def test_what_another_process_cannot_import_is_refused_at_once() -> None:
+    def inner(a: str) -> str:
+        """No other process finds this."""
+        return a
+
+    for function in (inner, lambda a: a):
+        with pytest.raises(ToolError, match="at the top of a file"):
+            tool_from_function(function, process=True)
+
+
+_CALLER = """
+import sys
+from casewright.tools import CallContext, tool_from_function
+from casewright.graph import Limits
+from casewright.graph.call import Call
+from tests.tools import process_tools
+
+tool = tool_from_function(process_tools.hang, process=True)
+Call(tool, {"a": sys.argv[1]}, CallContext(), Limits()).run()
+"""
+
+
+def test_a_process_does_not_outlive_the_one_that_called_it(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    caller = subprocess.Popen([sys.executable, "-c", _CALLER, str(file)], cwd=ROOT)
+    try:
+        until(lambda: file.exists() and file.read_text(), 60, caller)
+    finally:
+        caller.kill()
+        caller.wait()
+    pids = [int(pid) for pid in file.read_text().split()]
+    until(lambda: not any(map(is_alive, pids)), 5)
