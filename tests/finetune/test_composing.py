@@ -1,0 +1,66 @@
+"""Messages with several asks, composed of messages of the corpus."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from casewright.finetune.corpus import CorpusToolbox, read_corpus
+from casewright.finetune.examples.composing import composed, joined
+from casewright.planner import AnnotatedQuery
+from casewright.tools import NO_EVIDENCE
+
+BOXES = read_corpus("validation")
+IDS = [box.name for box in BOXES]
+
+
+def valid(box: CorpusToolbox, query: AnnotatedQuery) -> bool:
+    query.record.request(box.toolbox).validate(query.plan)
+    return True
+
+
+@pytest.mark.parametrize("box", BOXES, ids=IDS)
+def test_joined_messages_have_both_texts_and_a_valid_plan_with_both_tools(
+    box: CorpusToolbox,
+) -> None:
+    plans = {query.record.id: query.plan for query in box.queries}
+    queries = joined(box.queries, 12, random.Random(1))
+    assert queries
+    for query in queries:
+        assert valid(box, query)
+        parts = [plans[part] for part in str(query.record.id).split("+")]
+        assert len(parts) in (2, 3)
+        assert set(query.plan.tools) == {tool for part in parts for tool in part.tools}
+        assert len(query.plan.steps) <= sum(len(part.steps) for part in parts)
+        assert NO_EVIDENCE.name not in query.plan.tools
+
+
+def test_no_message_stands_alone_and_in_a_joined_one() -> None:
+    for box in BOXES:
+        names = [
+            part
+            for query in composed(box.queries, 0.5, random.Random(2))
+            for part in str(query.record.id).split("+")
+        ]
+        assert sorted(names) == sorted(str(query.record.id) for query in box.queries)
+
+
+def test_a_look_up_that_both_messages_need_is_made_once() -> None:
+    rows = [
+        ("is the crane hot", "temperature"),
+        ("does the crane shake", "vibration"),
+    ]
+    queries = [
+        AnnotatedQuery.read(
+            {
+                "id": sensor,
+                "query": text,
+                "plan": f's1 = find(name="crane")\ns2 = read(machine=s1.id, sensor="{sensor}")',
+            }
+        )
+        for text, sensor in rows
+    ]
+    (query,) = joined(queries, 2, random.Random(0))
+    assert query.plan.tools == ("find", "read", "read")
+    assert all(reference.step == 1 for step in query.plan.steps for reference in step.references())
