@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from casewright.bench.own_tools_sets import own_folder
 from casewright.bench.unseen import TOLD, UnseenReport, figures_of, stores_of
 from casewright.bench.unseen_planners import FALLBACK, ToolboxPlanner, maker, names_with_controls
@@ -18,7 +20,7 @@ from casewright.finetune.corpus import Split, read_corpus
 from casewright.finetune.evaluation import Figure, evaluate
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval, shares
 from casewright.finetune.evaluation.outcome import Outcome
-from casewright.serve.planners import ModelSettings
+from casewright.planner.named import ModelSettings
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.progress import told_progress
 
@@ -28,7 +30,7 @@ NOTES = (
     "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
     "plan's, by tools, references and every argument; an argument that the gold plan lacks is "
     "wrong, and so is the whole question in the place of a short literal. Means over the draws of "
-    "cases; ms: median.",
+    "cases. ms, cpu ms: medians, of the clock and of all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over the messages of a folder, over the "
     "toolboxes of the corpus. They have no width where every answer is right, or none.",
 )
@@ -86,14 +88,17 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     with told_progress("Planning", sum(len(run.sets) for _, run in asked), "runs") as advance:
         for name, run in asked:
             outcomes: list[Outcome] = []
+            cpu: list[float] = []
             for one in run.sets:
                 with stores_of([one], used) as (stores, empty):
                     planner = ToolboxPlanner(name, makers[name], stores, empty)
                     outcomes += evaluate(one.items, {name: planner}).outcomes[name]
+                cpu += planner.cpu
                 advance(1)
             groups = [group for one in run.sets for group in one.groups]
             told = figures_of(outcomes, partial(_clustered, groups=groups))
             row = {"planner": name, "cases": run.cases, "draws": len(run.sets), **told}
+            row["cpu ms"] = round(float(np.median(cpu)), 1) if cpu else None
             rows.append({"table": run.table, **row})
     return _report(trial, rows)
 

@@ -10,6 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from casewright.bench.confidence import (
+    confidence_figures,
+    confidence_rows,
+    confidences,
+    drawn,
+)
 from casewright.bench.report import Report
 from casewright.bench.unseen_planners import ToolboxPlanner, maker, names_with_controls
 from casewright.bench.unseen_sets import UnseenSet, corpus_set, public_sets
@@ -18,12 +24,12 @@ from casewright.finetune.evaluation import Evaluation, Figure, evaluate
 from casewright.finetune.evaluation.figures import share
 from casewright.finetune.evaluation.outcome import Outcome
 from casewright.planner import plan_store
+from casewright.planner.named import ModelSettings
 from casewright.planner.request import Planner
-from casewright.serve.planners import ModelSettings
 from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 
-ALL, DIFFERENCES = "all", "differences"
+ALL, DIFFERENCES, SURE = "all", "differences", "confidence"
 #: What is told, by the names of ``FIGURES`` in the evaluation, and the words of a table.
 TOLD = {"tools": "right tools", "graph_arguments": "whole plans"}
 NOTES = (
@@ -135,6 +141,15 @@ def _report(
         if row["figure"] in TOLD
     ]
     titles = {one.name: f"{one.name}: {len(one.items)} messages" for one in sets}
+    # The corpus alone: its messages are annotated by one rule.
+    sure = {
+        name: own
+        for name, outcomes in found[sets[0].name].outcomes.items()
+        if (own := confidences(outcomes)) is not None
+    }
+    rows += [
+        {"table": SURE, **row} for name, own in sure.items() for row in confidence_rows(name, own)
+    ]
     errors = [
         f"{e['planner']}, {e['item']}: {e['error']}" for f in found.values() for e in f.errors
     ]
@@ -154,10 +169,16 @@ def _report(
             for one in sets
             for planner, figures in found[one.name].figures.items()
             for name, words in TOLD.items()
-        },
+        }
+        | {k: v for name, own in sure.items() for k, v in confidence_figures(name, own).items()},
         rows=[*rows, *differences],
         notes=[*NOTES, *([PUBLIC_NOTE] if trial.data is not None else []), *errors],
-        titles={**titles, DIFFERENCES: f"difference from {trial.planners[0]}"},
+        draw=drawn(sure) if sure else None,
+        titles={
+            **titles,
+            SURE: f"{sets[0].name}: whole plans among the surest",
+            DIFFERENCES: f"difference from {trial.planners[0]}",
+        },
     )
 
 
@@ -204,7 +225,7 @@ def _shown(line: Mapping[str, Any]) -> dict[str, Any]:
         low, high = shown.pop("low"), shown.pop("high")
         shown["difference"] = f"{shown['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
         return {**shown, "figure": TOLD[shown["figure"]]}
-    for name in TOLD.values():
+    for name in TOLD.values() if "whole plans low" in shown else ():
         low, high = shown.pop(f"{name} low"), shown.pop(f"{name} high")
         shown[name] = f"{shown[name]:.3f} [{low:.3f}, {high:.3f}]"
     return shown

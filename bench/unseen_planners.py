@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from time import process_time
 
 from casewright.errors import InputError
 from casewright.planner import CasePlanner, ModelPlanner, Planner, PlanRequest, PlanResult
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
-from casewright.planner.request import BatchPlanner
-from casewright.serve.planners import (
+from casewright.planner.named import (
     AGENT,
     CASE_PLANNER,
     ModelSettings,
     check_planner,
     local_model,
     make_planner,
-    shown_examples,
     writes_locally,
 )
+from casewright.planner.named_planners import shown_examples
+from casewright.planner.parser_planner import ParserPlanner
+from casewright.planner.request import BatchPlanner
 from casewright.stores import CaseStore
 
 FALLBACK = "fallback plan"
+#: The plan parser's network as it is trained: it plans the same, and is there to compare times.
+EAGER_PARSER = "parser by torch"
 #: Deadline of a batch: quality is measured, however busy the machine is.
 SECONDS = 600.0
 #: Messages of a toolbox that a model decodes together.
@@ -40,6 +44,9 @@ class ToolboxPlanner:
         make: Makes the planner that knows a store of plan cases.
         stores: By a toolbox's fingerprint.
         other: For toolboxes that have none.
+
+    Attributes:
+        cpu: Milliseconds of all cores that each plan took which was not of a batch.
     """
 
     def __init__(
@@ -49,11 +56,15 @@ class ToolboxPlanner:
         self._make, self._stores, self._other = make, stores, other
         self._key = ""
         self._planner = make(other)
+        self.cpu: list[float] = []
         self.batch = self._planner.batch if isinstance(self._planner, BatchPlanner) else 1
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the plan of the toolbox's planner."""
-        return self._for(self._key_of(request)).plan(request)
+        planner, started = self._for(self._key_of(request)), process_time()
+        result = planner.plan(request)
+        self.cpu.append((process_time() - started) * 1000)
+        return result
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """The same, without blocking the event loop."""
@@ -61,11 +72,14 @@ class ToolboxPlanner:
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a plan for each request, in order; those of one toolbox are planned together."""
-        return [
-            result
-            for key, own in groupby(requests, self._key_of)
-            for result in _plan_all(self._for(key), list(own))
-        ]
+        results: list[PlanResult] = []
+        for key, group in groupby(requests, self._key_of):
+            planner, own = self._for(key), list(group)
+            if isinstance(planner, BatchPlanner):
+                results += planner.plan_many(own)
+            else:
+                results += map(self.plan, own)
+        return results
 
     def _key_of(self, request: PlanRequest) -> str:
         key = request.toolbox.fingerprint()
@@ -78,17 +92,11 @@ class ToolboxPlanner:
         return self._planner
 
 
-def _plan_all(planner: Planner, requests: Sequence[PlanRequest]) -> Iterator[PlanResult]:
-    if isinstance(planner, BatchPlanner):
-        return iter(planner.plan_many(requests))
-    return map(planner.plan, requests)
-
-
 def maker(name: str, settings: ModelSettings) -> Maker:
     """Return what makes the planner of a name for a store of plan cases; its model is loaded once.
 
     Args:
-        name: As everywhere, or ``FALLBACK``.
+        name: As everywhere, ``FALLBACK`` or ``EAGER_PARSER``.
         settings: Of a language model. Without a number of examples, a model that was trained here
             is shown as many plan cases as its training prompts showed.
 
@@ -98,6 +106,8 @@ def maker(name: str, settings: ModelSettings) -> Maker:
     """
     if name == FALLBACK:
         return lambda store: FallbackPlanner()
+    if name == EAGER_PARSER:
+        return lambda store: ParserPlanner(store, runtime="torch")
     check_planner(name)
     if name.startswith(AGENT):
         raise InputError(

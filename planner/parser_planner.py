@@ -7,20 +7,18 @@ import threading
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from casewright.errors import PlanError
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import GIVEN, PlanCase
-from casewright.planner.parser.weights import FOLDER, ParserCard, load_network, read_card
+from casewright.planner.parser.runtime import ParserRuntime, open_runtime
+from casewright.planner.parser.weights import FOLDER, ParserCard, read_card
 from casewright.planner.parser.writing import written
 from casewright.planner.plan import Plan
 from casewright.planner.request import Planner, PlanRequest, PlanResult
 from casewright.stores import CaseStore
-
-if TYPE_CHECKING:
-    from casewright.planner.parser.runtime_network import ParserRuntime
 
 #: Plan cases that are read; of more, a random draw.
 CASES = 240
@@ -37,12 +35,11 @@ class ParserPlanner:
         store: Plan cases; see ``plan_store``. Read once, at the first plan.
         folder: Where ``casewright finetune parser`` wrote a parser; by default the one that ships.
         follow_ups: Plans where there are earlier turns, which a parser does not read.
+        runtime: ``torch`` runs the network as it is trained, to compare with; it plans the same.
 
     Raises:
-        InputError: There is no parser.
+        InputError: There is no parser, or its weights do not fit.
     """
-
-    name = "parser"
 
     def __init__(
         self,
@@ -50,9 +47,11 @@ class ParserPlanner:
         folder: Path = FOLDER,
         *,
         follow_ups: Planner | None = None,
+        runtime: Literal["onnx", "torch"] = "onnx",
     ) -> None:
+        self.name = "parser" if folder == FOLDER else f"parser:{folder}"
         self._follow_ups = follow_ups
-        self._card, self._runtime = _opened(folder)
+        self._card, self._runtime = _opened(folder, torch=runtime == "torch")
         self._store = store
         self._cases: list[PlanCase] | None = None
         self._lock = threading.Lock()
@@ -63,19 +62,19 @@ class ParserPlanner:
             return self._follow_ups.plan(request)
         started = time.perf_counter()
         prepared = self._runtime.prepare(request.toolbox, self._known())
-        message, found = self._runtime.plans(
+        message, readings = self._runtime.plans(
             prepared, request.question, request.context, request.max_steps
         )
         plans: list[tuple[Plan, float]] = []
         reason = "The plan parser found no plan that this request allows."
-        for one in found:
-            plan = written(one.steps, prepared.schema, message)
+        for reading in readings:
+            plan = written(reading.steps, prepared.schema, message)
             try:
                 request.validate(plan)
             except PlanError as error:
                 reason = str(error)
                 continue
-            plans.append((plan, one.score))
+            plans.append((plan, reading.score))
         milliseconds = (time.perf_counter() - started) * 1000
         if not plans:
             fallback = fallback_plan(request)
@@ -103,11 +102,8 @@ class ParserPlanner:
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: Path) -> tuple[ParserCard, ParserRuntime]:
-    card = read_card(folder)
-    from casewright.planner.parser.runtime_network import ParserRuntime, parser_tokenizer
-
-    return card, ParserRuntime(load_network(folder), parser_tokenizer())
+def _opened(folder: Path, *, torch: bool) -> tuple[ParserCard, ParserRuntime]:
+    return read_card(folder), open_runtime(folder, torch=torch)
 
 
 def _read(store: CaseStore) -> list[PlanCase]:

@@ -9,7 +9,6 @@ from casewright.finetune.corpus.corpus import (
 )
 from casewright.finetune.corpus.counts import corpus_counts
 from casewright.finetune.corpus.export import export_corpus
-from casewright.finetune.corpus.guests import guests, strangers
 from casewright.finetune.corpus.second_reading import Reading, read_second_reading
 
 __all__ = [
@@ -19,9 +18,7 @@ __all__ = [
     "Split",
     "corpus_counts",
     "export_corpus",
-    "guests",
     "read_corpus",
     "read_second_reading",
-    "strangers",
     "training_toolboxes",
 ]

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from casewright.errors import CasewrightError, InputError
-from casewright.finetune.examples.shots import plain
-from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.shots import plain
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Toolbox
 from casewright.tools.from_record import read_tool

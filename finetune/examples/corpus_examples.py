@@ -12,18 +12,18 @@ from pydantic import Field
 
 from casewright.finetune.corpus import (
     CorpusToolbox,
-    guests,
     read_corpus,
-    strangers,
     training_toolboxes,
 )
-from casewright.finetune.examples.example import TrainingExample, without_duplicates
+from casewright.finetune.example import TrainingExample, without_duplicates
+from casewright.finetune.examples.composing import joined
+from casewright.finetune.examples.guests import guests, strangers
 from casewright.finetune.examples.query_pool import queries_hash
 from casewright.finetune.examples.shared_toolboxes import Posing, posed
-from casewright.finetune.examples.shots import Neighbours
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
+from casewright.finetune.shots import Neighbours
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
@@ -37,6 +37,7 @@ class CorpusSettings(Section):
         copies: How often each of their messages is posed; 0 takes none.
         guests: For each toolbox, messages of others that bring their tools along.
         strangers: For each toolbox, messages of others that no tool of it answers.
+        composed: For each toolbox, messages of it that are joined to such with several asks.
         domain_guests: Guests of the toolbox that is planned for.
         domain_strangers: Strangers of the toolbox that is planned for.
         validation: Messages of each toolbox for validation that are validated with.
@@ -45,6 +46,7 @@ class CorpusSettings(Section):
     copies: int = Field(default=0, ge=0, le=1000)
     guests: int = Field(default=6, ge=0)
     strangers: int = Field(default=3, ge=0)
+    composed: int = Field(default=0, ge=0)
     domain_guests: int = Field(default=0, ge=0)
     domain_strangers: int = Field(default=0, ge=0)
     validation: int = Field(default=6, ge=0)
@@ -99,6 +101,7 @@ def corpus_examples(
                 *box.queries,
                 *guests(box.toolbox, others, settings.guests, rng),
                 *strangers(box.toolbox, others, settings.strangers, encoder, rng),
+                *joined(box.queries, settings.composed, rng),
             ]
             taken += queries
             train += _examples(box, queries, settings.copies, tevo, ttg, encoder, seed)

@@ -14,7 +14,7 @@ from casewright.finetune.examples.toolset import ToolsetSource
 from casewright.finetune.examples.ttg import TtgSettings
 from casewright.finetune.instructions.settings import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
-from casewright.finetune.recipe.section import RecipeFile, Section
+from casewright.finetune.section import RecipeFile, Section
 
 #: What a recipe is validated with, where they are known: the names of the domains.
 DOMAINS = "domains"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from casewright.finetune.examples.renaming import RenameShares, Renaming, draw_renaming
 from casewright.finetune.examples.tevo_settings import TevoSettings
-from casewright.finetune.examples.tool_pools import ToolPool, named_tools
+from casewright.finetune.tool_pools import ToolPool, named_tools
 from casewright.planner import AnnotatedQuery
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec, tool_from_record
 

@@ -16,7 +16,7 @@ import numpy as np
 from casewright.errors import CasewrightError
 from casewright.finetune.corpus.corpus import CorpusToolbox
 from casewright.finetune.examples.shared_toolboxes import WANTED
-from casewright.finetune.examples.shots import units
+from casewright.finetune.shots import units
 from casewright.planner import AnnotatedQuery, Plan, parse_plan
 from casewright.stores import Encoder
 from casewright.tools import NO_EVIDENCE, Parameter, Toolbox, ToolSpec

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.corpus_examples import among, corpus_examples
-from casewright.finetune.examples.example import TrainingExample, without_duplicates
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.manifest import Made, manifest_of
 from casewright.finetune.examples.query_pool import query_pool
 from casewright.finetune.examples.shared_toolboxes import Posing, posed
-from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.split import in_validation, validation_items
-from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.toolset_examples import toolset_examples
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
 from casewright.finetune.queries.choose import choose_queries
-from casewright.finetune.recipe.data_section import DataSection
+from casewright.finetune.shots import Neighbours, plain
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar

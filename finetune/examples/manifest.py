@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from casewright import __version__
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.query_pool import QueryPool, queries_hash
-from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.training_set import FORMAT, TRAIN, VALIDATION, file_entry
 from casewright.finetune.instructions.instruction import TASK as INSTRUCTION
 from casewright.finetune.instructions.readers.registry import contaminated, licences, readers_of
-from casewright.finetune.recipe.data_section import DataSection
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.tools import Toolbox

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.examples.secondary import WORDINGS
-from casewright.finetune.examples.tool_pools import (
+from casewright.finetune.queries.no_answer import json_object, no_answer
+from casewright.finetune.tool_pools import (
     ParameterPool,
     ToolPool,
     description_problem,
@@ -18,7 +19,6 @@ from casewright.finetune.examples.tool_pools import (
     name_problem,
     read_pools,
 )
-from casewright.finetune.queries.no_answer import json_object, no_answer
 from casewright.planner.chat_call import ask
 from casewright.stores.whole_file import write_whole
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec

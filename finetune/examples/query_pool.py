@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.examples.shots import plain
+from casewright.finetune.shots import plain
 from casewright.planner import AnnotatedQuery
 from casewright.stores.case import check_text
 from casewright.tools import Toolbox

@@ -6,7 +6,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from casewright.finetune.examples.tool_pools import ToolPool, key_of
+from casewright.finetune.tool_pools import ToolPool, key_of
 from casewright.planner.plan import ListValue, Plan, Scalar, Step, StepRef, Value
 from casewright.tools import NO_EVIDENCE, ToolSpec
 

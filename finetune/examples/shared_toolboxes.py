@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from casewright.finetune.examples.drawn_toolbox import DrawnToolbox, draw_toolbox
-from casewright.finetune.examples.shots import Neighbours, units
 from casewright.finetune.examples.tevo import Evolved, pose
 from casewright.finetune.examples.tevo_settings import TevoSettings
-from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.shots import Neighbours, units
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import Toolbox, ToolSpec, tool_from_record

@@ -15,9 +15,9 @@ from functools import lru_cache
 from casewright.errors import PlanError
 from casewright.finetune.examples.drawn_toolbox import DrawnToolbox
 from casewright.finetune.examples.renaming import Renaming
-from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.tevo_settings import TevoSettings
-from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.shots import Neighbours, plain
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
 from casewright.planner.prompt import PlanExample
 from casewright.tools import Toolbox, ToolExample, ToolSpec

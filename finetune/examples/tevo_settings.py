@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from casewright.finetune.examples.shots import NEAREST
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
+from casewright.finetune.shots import NEAREST
 
 
 class TevoSettings(Section):

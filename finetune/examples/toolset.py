@@ -12,11 +12,11 @@ from typing import Self
 from pydantic import Field, field_validator
 
 from casewright.errors import InputError
-from casewright.finetune.examples.shots import plain
 from casewright.finetune.instructions import tool_queries
 from casewright.finetune.instructions.readers.registry import READERS, reader
 from casewright.finetune.instructions.settings import SourcePath
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
+from casewright.finetune.shots import plain
 from casewright.planner import AnnotatedQuery
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 

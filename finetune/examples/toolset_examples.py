@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.drawn_toolbox import DrawnToolbox
-from casewright.finetune.examples.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.renaming import Renaming
-from casewright.finetune.examples.shots import Neighbours
 from casewright.finetune.examples.tevo import pose
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.toolset import Toolset, ToolsetSource
 from casewright.finetune.examples.toolset_groups import ToolsetGroups
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
 from casewright.finetune.instructions.readers.registry import READERS
+from casewright.finetune.shots import Neighbours
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
 

@@ -10,8 +10,8 @@ from itertools import islice
 import numpy as np
 
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
-from casewright.finetune.examples.shots import units
 from casewright.finetune.examples.toolset import Toolset
+from casewright.finetune.shots import units
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import NO_EVIDENCE, Toolbox

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.stores.case import check_text
 

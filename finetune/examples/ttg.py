@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.plan_tasks import (
     complete_plan,
     fill_parameters,
@@ -23,7 +23,7 @@ from casewright.finetune.examples.plan_tasks import (
 from casewright.finetune.examples.reading_tasks import identify_tools, query_from_plan
 from casewright.finetune.examples.secondary import Posed, Subject, Task, prompt_of
 from casewright.finetune.examples.tevo import Evolved
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
 
 TaskName = Literal[
     "query_from_plan",

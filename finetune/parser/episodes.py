@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from casewright.finetune.examples.composing import composed
 from casewright.finetune.examples.drawn_toolbox import draw_toolbox
 from casewright.finetune.examples.tevo import pose
 from casewright.finetune.examples.tevo_settings import TevoSettings
-from casewright.finetune.examples.tool_pools import ToolPool
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.parser.example_cases import example_cases
 from casewright.planner.parser.message import Message, read_message
@@ -54,6 +55,7 @@ class EpisodeSettings:
         removed: Of an episode, to lack a tool; messages that need it are planned no_evidence.
         added: Of an episode, to have tools of another toolbox that no message needs.
         most_added: How many at most.
+        composed: Of a message, at most, to be joined with another to several asks.
         alone: Of an episode, to have no cases but the tools' examples.
         examples: Of a tool's example, to be a case.
     """
@@ -63,6 +65,7 @@ class EpisodeSettings:
     removed: float = 0.2
     added: float = 0.4
     most_added: int = 4
+    composed: float = 0.5
     alone: float = 0.35
     examples: float = 0.85
 
@@ -134,6 +137,7 @@ def _drawn(
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
     """Return an episode's tools, with some left out and others added, and its messages."""
     queries = rng.sample(source.queries, min(settings.messages, len(source.queries)))
+    queries = composed(queries, rng.uniform(0, settings.composed), rng)
     toolbox = source.toolbox
     if rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)

@@ -16,18 +16,11 @@ from casewright.planner.parser.arrays import (
     pair_arrays,
 )
 from casewright.planner.parser.layers_network import masked
-from casewright.planner.parser.parser_network import (
-    LONGEST,
-    PLACES,
-    Encoded,
-    Memory,
-    ParserNetwork,
-)
-from casewright.planner.parser.plan_reading import NUMBER, SPAN, STEP
+from casewright.planner.parser.parser_network import Encoded, Memory, ParserNetwork
+from casewright.planner.parser.plan_reading import LONGEST, NUMBER, PLACES, SPAN, STEP
 from casewright.planner.parser.tensors_network import (
     case_tensors,
     number_tensors,
-    sizes_of,
     tensors,
     with_fields,
 )
@@ -85,8 +78,7 @@ def joined(network: ParserNetwork, episode: Episode) -> Memory:
     """Return an episode's messages joined with its toolbox."""
     schema, asked = episode.schema, episode.asked
     encoded = network.read(tensors(message_arrays(episode.messages)))
-    sizes = sizes_of(schema)
-    nodes = network.schema(tensors(card_arrays(schema)), sizes)
+    nodes = network.schema(tensors(card_arrays(schema)), schema.sizes)
     cases = list(zip(episode.messages, episode.plans, strict=True))
     pairs = tensors(pair_arrays(schema, episode.messages))
     told = case_tensors(schema, cases, encoded)
@@ -101,7 +93,7 @@ def joined(network: ParserNetwork, episode: Episode) -> Memory:
             encoded.keys[:asked],
         ),
         nodes,
-        sizes,
+        schema.sizes,
         {name: one if name == "relations" else one[:asked] for name, one in pairs.items()},
         told,
         torch.tensor(episode.known),

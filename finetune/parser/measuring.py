@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,10 @@ from casewright.finetune.evaluation.isomorphism import same_graph
 from casewright.finetune.evaluation.verdict import judge
 from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser.runtime import ParserRuntime
 from casewright.planner.parser.weights import ParserCard
 from casewright.planner.parser.writing import written
-
-if TYPE_CHECKING:
-    from casewright.planner.parser.runtime_network import ParserRuntime
+from casewright.tools import Toolbox
 
 #: Log-probabilities below this tell no more: the plan is wrong.
 LEAST = -20.0
@@ -47,15 +45,33 @@ def scored(
     """
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
-        prepared = runtime.prepare(box.toolbox, [_case(query) for query in order[:cases]])
-        for query in order[cases:]:
-            message, found = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
-            if not found:
-                yield Scored(LEAST, False, False)
-                continue
-            plan = written(found[0].steps, prepared.schema, message)
-            whole = same_graph(query, plan, arguments=True)
-            yield Scored(found[0].score, judge(query, plan).tools, whole)
+        yield from planned(runtime, box.toolbox, order[:cases], order[cases:])
+
+
+def planned(
+    runtime: ParserRuntime,
+    toolbox: Toolbox,
+    known: Sequence[AnnotatedQuery],
+    asked: Sequence[AnnotatedQuery],
+) -> Iterator[Scored]:
+    """Yield how each of some messages was planned for, where others are known as cases."""
+    prepared = runtime.prepare(toolbox, [_case(query) for query in known])
+    for query in asked:
+        message, found = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
+        if not found:
+            yield Scored(LEAST, False, False)
+            continue
+        plan = written(found[0].steps, prepared.schema, message)
+        whole = same_graph(query, plan, arguments=True)
+        yield Scored(found[0].score, judge(query, plan).tools, whole)
+
+
+def shares(found: Sequence[Scored], words: str) -> dict[str, float]:
+    """Return the shares of right tools and whole plans, named with some words."""
+    return {
+        f"right tools, {words}": round(sum(one.tools for one in found) / len(found), 4),
+        f"whole plans, {words}": round(sum(one.whole for one in found) / len(found), 4),
+    }
 
 
 def fitted(found: Sequence[Scored]) -> ParserCard:

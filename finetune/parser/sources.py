@@ -10,7 +10,7 @@ from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.parser.episodes import Source, varied
 
 #: Names and descriptions that a toolbox is seen under, its own included: each is encoded once.
-VARIANTS = 3
+VARIANTS = 12
 
 
 def drawing(

@@ -90,7 +90,7 @@ def train_parser(
 def _drawn(
     draw: Callable[[random.Random], Sequence[Source]], settings: ParserSettings, training: _Training
 ) -> Iterator[Episode]:
-    from casewright.planner.parser.runtime_network import parser_tokenizer
+    from casewright.planner.parser.runtime import parser_tokenizer
 
     tokenizer = parser_tokenizer()
     # A training that goes on draws other episodes than before.
@@ -137,7 +137,9 @@ class _Training:
 
         from casewright.finetune.parser.loss_network import episode_loss
 
-        share = max(self._settings.last, 1 - self.spent / (self._settings.minutes * 60))
+        # A training of no minutes is one step.
+        left = 1 - self.spent / (max(self._settings.minutes, 0.01) * 60)
+        share = max(self._settings.last, left)
         share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * share

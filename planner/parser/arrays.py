@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,10 @@ from casewright.planner.parser.plan_reading import (
     ReadStep,
 )
 from casewright.planner.parser.schema import CONTEXT as FIELD_NODE
-from casewright.planner.parser.schema import (
-    LIKE_NAME,
-    NEAR,
-    REACH,
-    SAME_NAME,
-    Schema,
-    likeness,
-    stems_by_node,
-)
+from casewright.planner.parser.schema import LIKE_NAME, NEAR, REACH, SAME_NAME, Schema, likeness
 
 Array = NDArray[Any]
+Case = tuple[Message, Sequence[ReadStep]]
 #: Steps of a case that are compared with a plan's beginning.
 CASE_STEPS = 7
 #: Ways in which a word or a context field is linked to a node.
@@ -118,7 +111,6 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     links = np.zeros((len(messages), before, fields + schema.size, LINKS), dtype=np.float32)
     present = np.zeros((len(messages), before + schema.size), dtype=bool)
     present[:, before:] = True
-    named, told = stems_by_node(schema.named), stems_by_node(schema.told)
     related = _field_relations(schema, {name for one in messages for name in one.fields})
     for row, one in enumerate(messages):
         present[row, : len(one.words)] = True
@@ -129,7 +121,7 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
         for word, own in enumerate(one.stems):
             for field, stems in enumerate(one.field_stems):
                 links[row, word, field, 0] = own in stems
-            for channel, known in enumerate((named, told)):
+            for channel, known in enumerate((schema.named, schema.told)):
                 for node in known.get(own, ()):
                     links[row, word, fields + node, channel] = 1
     return {"relations": relations, "links": links, "present": present}
@@ -170,9 +162,7 @@ def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
     return made
 
 
-def case_arrays(
-    schema: Schema, cases: Sequence[tuple[Message, Sequence[ReadStep]]]
-) -> dict[str, Array]:
+def case_arrays(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
     """Return what cases say of a toolbox's nodes.
 
     Returns:
@@ -214,9 +204,7 @@ def case_arrays(
     return made
 
 
-def case_spans(
-    cases: Sequence[tuple[Message, Sequence[ReadStep]]],
-) -> list[tuple[int, int, int, int]]:
+def case_spans(cases: Sequence[Case]) -> list[tuple[int, int, int, int]]:
     """Return case, parameter, first and last word of every argument that cases took from words."""
     found = []
     for row, (message, steps) in enumerate(cases):
@@ -230,36 +218,57 @@ def case_spans(
     return found
 
 
-def case_fields(
-    schema: Schema,
-    cases: Sequence[tuple[Message, Sequence[ReadStep]]],
-    messages: Sequence[Message],
-) -> Array:
-    """Return which context fields cases took, (cases, parameters, n, fields), by their names."""
-    fields = max(1, *(len(one.fields) for one in messages))
-    names: Mapping[str, list[tuple[int, int]]] = _places(messages)
-    made = np.zeros((len(cases), len(schema.parameters), len(messages), fields), dtype=np.float32)
+def context_uses(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
+    """Return by a context field's name which cases took it, (parameters, cases)."""
+    uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
-        for step in steps:
-            for one in step.arguments:
-                if one.kind == CONTEXT:
-                    for place in names.get(message.fields[one.node], ()):
-                        made[row, one.parameter][place] = 1
-    return made
+        for argument in (argument for step in steps for argument in step.arguments):
+            if argument.kind == CONTEXT:
+                name = message.fields[argument.node]
+                if name not in uses:
+                    uses[name] = np.zeros((len(schema.parameters), len(cases)), dtype=np.float32)
+                uses[name][argument.parameter, row] = 1
+    return uses
 
 
-def _places(messages: Sequence[Message]) -> dict[str, list[tuple[int, int]]]:
-    found: dict[str, list[tuple[int, int]]] = {}
-    for row, one in enumerate(messages):
-        for field, name in enumerate(one.fields):
-            found.setdefault(name, []).append((row, field))
-    return found
+def case_fields(schema: Schema, cases: Sequence[Case], messages: Sequence[Message]) -> Array:
+    """Return which context fields cases took, (cases, parameters, n, fields), by their names."""
+    most = max(1, *(len(message.fields) for message in messages))
+    shape = (len(cases), len(schema.parameters), len(messages), most)
+    fields = np.zeros(shape, dtype=np.float32)
+    uses = context_uses(schema, cases)
+    for row, message in enumerate(messages):
+        for field, name in enumerate(message.fields):
+            if name in uses:
+                fields[:, :, row, field] = uses[name].T
+    return fields
 
 
-def tool_sequences(cases: Sequence[tuple[Message, Sequence[ReadStep]]], end: int) -> Array:
+def tool_sequences(cases: Sequence[Case], end: int) -> Array:
     """Return the tools of each case and the end after them, (cases, CASE_STEPS), -1 beyond."""
     made = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
     for row, (_, steps) in enumerate(cases):
         tools = [*(step.tool for step in steps), end][:CASE_STEPS]
         made[row, : len(tools)] = tools
     return made
+
+
+def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array, Array]:
+    """Return the messages' numbers: weights over words, facts, and which there are.
+
+    Returns:
+        (n, numbers, words), (n, numbers, 3), (n, numbers).
+    """
+    most = max(1, *(len(message.numbers) for message in messages))
+    weights = np.zeros((len(messages), most, words), dtype=np.float32)
+    facts = np.zeros((len(messages), most, 3), dtype=np.float32)
+    there = np.zeros((len(messages), most), dtype=bool)
+    for row, message in enumerate(messages):
+        for column, number in enumerate(message.numbers):
+            last = number.last + 1
+            weights[row, column, number.first : last] = 1 / (last - number.first)
+            digits = message.text(number.first, number.first)[0].isdigit()
+            size = np.log1p(abs(number.value)) / 4
+            facts[row, column] = (size, number.value % 1 != 0, digits)
+            there[row, column] = True
+    return weights, facts, there

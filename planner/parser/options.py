@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.parser.message import Message, Number
+from casewright.planner.parser.plan_reading import PLAIN
 from casewright.planner.parser.schema import Schema
 from casewright.tools import NO_EVIDENCE, Parameter, Source
 
@@ -22,7 +23,7 @@ class Options:
         schema: The toolbox.
 
     Attributes:
-        plain: Of complete kinds and those that point to words (parameters, 6).
+        plain: Of complete kinds and those that point to words (parameters, PLAIN).
         choices: Of choices (parameters, choices).
         owner: The tool of each result field, array (fields,).
         steps: Which parameters may refer to a step (parameters,).
@@ -31,7 +32,7 @@ class Options:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         parameters = [one for _, one in schema.parameters]
-        self.plain: Mask = np.array([_plain(one) for one in parameters]).reshape(-1, 6)
+        self.plain: Mask = np.array([_plain(one) for one in parameters]).reshape(-1, PLAIN)
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
         for choice, (place, _) in enumerate(schema.choices):
             self.choices[place, choice] = True
@@ -59,6 +60,13 @@ class Options:
                 for field, name in enumerate(message.fields):
                     made[place, field] = one.fits(context[name])
         return made
+
+    def callable_with(self, able: Mask) -> Mask:
+        """Return which tools may be called (tools,), by what can be given (parameters,)."""
+        usable = np.ones(len(self.schema.tools), dtype=bool)
+        for (tool, parameter), given in zip(self.schema.parameters, able, strict=True):
+            usable[tool] &= given or not parameter.required
+        return usable
 
     def results_of(self, parameter: int, before: Sequence[int], places: int) -> Mask:
         """Return which results of the steps before a parameter may take (places, fields)."""

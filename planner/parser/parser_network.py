@@ -20,16 +20,12 @@ from casewright.planner.parser.layers_network import (
     perceptron,
 )
 from casewright.planner.parser.message import WORD_FEATURES
-from casewright.planner.parser.plan_reading import KIND_COUNT, RESULTS
+from casewright.planner.parser.plan_reading import KIND_COUNT, LONGEST, PLACES, PLAIN, RESULTS
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Steps that have places of their own, and the longest run of words that is a span.
-PLACES, LONGEST = 12, 14
 #: Texts that the encoder reads at once.
 TOGETHER = 10
-#: Complete kinds and those that point to words.
-PLAIN = 6
 
 
 @dataclass(slots=True)

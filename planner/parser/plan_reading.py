@@ -12,8 +12,12 @@ from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, Step
 #: Kinds of an argument. The first six are complete or point to words; the others point to nodes.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
+#: The first of them, which stand in one row; others are by choice, field and step.
+PLAIN = 6
 #: Results of a step that can be referred to.
 RESULTS = 4
+#: Steps that have places of their own, and the longest run of words that is a span.
+PLACES, LONGEST = 12, 14
 
 
 @dataclass(frozen=True, slots=True)

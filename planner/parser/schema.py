@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,8 +43,8 @@ class Schema:
         cards: Token ids of each tool's card.
         node_of: Of each card's tokens: the node that they tell of, or -1.
         example_of: Of each card's tokens: whether they are the example's question.
-        named: Stems of each node's name.
-        told: Stems of each node's description.
+        named: The nodes whose names have a stem, by the stem.
+        told: The nodes whose descriptions have it.
     """
 
     tools: list[ToolSpec]
@@ -53,8 +54,8 @@ class Schema:
     cards: list[list[int]] = field(default_factory=list)
     node_of: list[list[int]] = field(default_factory=list)
     example_of: list[list[bool]] = field(default_factory=list)
-    named: list[frozenset[str]] = field(default_factory=list)
-    told: list[frozenset[str]] = field(default_factory=list)
+    named: dict[str, list[int]] = field(default_factory=dict)
+    told: dict[str, list[int]] = field(default_factory=dict)
     _related: list[NDArray[np.int64]] = field(default_factory=list)
 
     @classmethod
@@ -71,6 +72,11 @@ class Schema:
             schema._write(number, tool, tokenizer)
         schema._name()
         return schema
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """How many tools, parameters, choices and result fields there are."""
+        return len(self.tools), len(self.parameters), len(self.choices), len(self.results)
 
     @property
     def size(self) -> int:
@@ -119,9 +125,10 @@ class Schema:
         self.example_of.append([*example[: CARD - 1], False])
 
     def _name(self) -> None:
-        for name, text in self._texts():
-            self.named.append(frozenset(map(stem, words_in(name))))
-            self.told.append(frozenset(map(stem, words_in(text))))
+        for node, texts in enumerate(self._texts()):
+            for nodes, text in zip((self.named, self.told), texts, strict=True):
+                for own in set(map(stem, words_in(text))):
+                    nodes.setdefault(own, []).append(node)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         yield from ((tool.name, tool.description) for tool in self.tools)
@@ -131,8 +138,7 @@ class Schema:
 
     def types(self) -> NDArray[np.int64]:
         """Return each node's type, array (nodes,)."""
-        counts = (len(self.tools), len(self.parameters), len(self.choices), len(self.results))
-        return np.repeat(np.array([TOOL, PARAM, CHOICES, RESULT]), counts)
+        return np.repeat(np.array([TOOL, PARAM, CHOICES, RESULT]), self.sizes)
 
     def relations(self) -> NDArray[np.int64]:
         """Return the relation of each pair of nodes, array (nodes, nodes); worked out once."""
@@ -197,6 +203,8 @@ def only_given(parameter: Parameter) -> bool:
     return not parameter.choices and parameter.sources <= {Source.CONTEXT, Source.STEP}
 
 
+# The same few names are compared for every message.
+@lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
     """Return how a parameter's name is related to a field's: 0 where it is not."""
     one, other = words_in(parameter), words_in(field)
@@ -207,12 +215,3 @@ def likeness(parameter: str, field: str) -> int:
         return 0
     ends = one == other[-len(one) :] or other == one[-len(other) :]
     return LIKE_NAME if shared or ends else 0
-
-
-def stems_by_node(stems: Sequence[frozenset[str]]) -> dict[str, list[int]]:
-    """Return the nodes that have each stem."""
-    found: dict[str, list[int]] = {}
-    for node, own in enumerate(stems):
-        for one in own:
-            found.setdefault(one, []).append(node)
-    return found

@@ -11,29 +11,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from casewright.planner.parser.arrays import case_arrays, case_fields, case_spans, tool_sequences
+from casewright.planner.parser.arrays import (
+    Case,
+    case_arrays,
+    case_fields,
+    case_spans,
+    number_arrays,
+    tool_sequences,
+)
 from casewright.planner.parser.case_network import CaseArrays
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.parser_network import Encoded
-from casewright.planner.parser.plan_reading import ReadStep
 from casewright.planner.parser.schema import Schema
-
-Case = tuple[Message, Sequence[ReadStep]]
 
 
 def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     """Return the arrays as tensors that share their memory."""
     return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in arrays.items()}
-
-
-def sizes_of(schema: Schema) -> tuple[int, int, int, int]:
-    """Return how many tools, parameters, choices and result fields there are."""
-    return (
-        len(schema.tools),
-        len(schema.parameters),
-        len(schema.choices),
-        len(schema.results),
-    )
 
 
 def case_tensors(
@@ -92,16 +86,5 @@ def number_tensors(messages: Sequence[Message], words: int) -> tuple[Tensor, Ten
     Returns:
         (n, numbers, words), (n, numbers, 3), (n, numbers).
     """
-    most = max(1, *(len(one.numbers) for one in messages))
-    weights = torch.zeros((len(messages), most, words))
-    facts = torch.zeros((len(messages), most, 3))
-    there = torch.zeros((len(messages), most), dtype=torch.bool)
-    for row, one in enumerate(messages):
-        for place, number in enumerate(one.numbers):
-            size = number.last + 1 - number.first
-            weights[row, place, number.first : number.last + 1] = 1 / size
-            written = one.text(number.first, number.first)[0].isdigit()
-            size = np.log1p(abs(number.value)) / 4
-            facts[row, place] = torch.tensor([size, number.value % 1 != 0, written])
-            there[row, place] = True
-    return weights, facts, there
+    weights, facts, there = number_arrays(messages, words)
+    return torch.from_numpy(weights), torch.from_numpy(facts), torch.from_numpy(there)

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from casewright.errors import InputError
 from casewright.stores.encoders.minilm import packaged_minilm
 
@@ -108,8 +111,21 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
         ) from error
 
 
+def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
+    """Return all weights by name, the packaged encoder's where the folder has none of its own.
+
+    Raises:
+        InputError: The folder's file cannot be read.
+    """
+    from safetensors.numpy import load_file
+
+    base = load_file(packaged_minilm() / "model.safetensors")
+    base = {f"encoder.{name}": weight for name, weight in base.items()}
+    return base | _trained(folder)
+
+
 def load_network(folder: Path = FOLDER) -> ParserNetwork:
-    """Return the network, in evaluation.
+    """Return the network for training, in evaluation.
 
     Raises:
         InputError: The weights do not fit.
@@ -126,7 +142,7 @@ def load_network(folder: Path = FOLDER) -> ParserNetwork:
         # What the file lacks is the packaged encoder's own.
         network.load_state_dict(network.state_dict() | trained_weights(folder))
     except RuntimeError as error:
-        raise _unfit(folder, error) from error
+        raise unfit(folder, error) from error
     return network.eval()
 
 
@@ -136,17 +152,28 @@ def trained_weights(folder: Path) -> dict[str, Tensor]:
     Raises:
         InputError: The file cannot be read.
     """
+    import torch
+
+    return {name: torch.from_numpy(weight) for name, weight in _trained(folder).items()}
+
+
+def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
+    # NumPy knows of bfloat16 as soon as this is imported.
+    import ml_dtypes  # noqa: F401
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.numpy import load_file
 
     try:
-        return {name: one.float() for name, one in load_file(folder / WEIGHTS).items()}
+        halves = load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:
-        raise _unfit(folder, error) from error
+        raise unfit(folder, error) from error
+    return {name: weight.astype(np.float32) for name, weight in halves.items()}
 
 
-def _unfit(folder: Path, error: Exception) -> InputError:
-    reason = " ".join(str(error).split())[:200]
+def unfit(folder: Path, error: Exception) -> InputError:
+    """Return what is raised where the weights of a folder do not fit, with the reason."""
+    missing = "there is no " if isinstance(error, KeyError) else ""
+    reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(
         f"The weights in {folder} do not fit: {reason}. Train the plan parser anew: "
         "casewright finetune parser."

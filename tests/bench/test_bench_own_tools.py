@@ -16,7 +16,7 @@ from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
 from casewright.bench.own_tools_sets import own_folder, stratified
 from casewright.planner import CasePlanner, parse_plan
 from casewright.planner.fallback import FallbackPlanner
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.stores import CaseStore
 from tests.support.encoders import HashingEncoder
 

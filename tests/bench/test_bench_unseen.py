@@ -20,7 +20,7 @@ from casewright.errors import InputError
 from casewright.finetune.corpus import read_corpus
 from casewright.planner import CasePlanner, Plan, PlanRequest, PlanResult, parse_plan, plan_store
 from casewright.planner.fallback import FallbackPlanner
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.stores import CaseStore
 from tests.support.encoders import HashingEncoder
 from tests.support.instruction_files import (
@@ -159,6 +159,36 @@ def test_an_argument_that_the_gold_plan_lacks_is_wrong(monkeypatch: pytest.Monke
         and row["figure"] == "graph_arguments"
     )
     assert difference["difference"] == -1
+
+
+class Doubting(Told):
+    """Gives gold plans surely, and to long questions a wrong one, doubtfully."""
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        if len(request.question) < 60:
+            return PlanResult(gold(request), self.name, milliseconds=1, confidence=1.0)
+        wrong = Plan((*gold(request).steps, *gold(request).steps))
+        return PlanResult(wrong, self.name, milliseconds=1, confidence=0.25, asks_back=True)
+
+
+def test_confidence_is_held_against_what_was_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = measured(
+        monkeypatch,
+        {"doubting": lambda store: Doubting(gold, []), "silent": lambda store: Told(gold, [])},
+        limit=None,
+    )
+    figures = report["figures"]
+    long = figures["asked back, share, doubting"]
+    assert 0.2 < long < 0.9
+    assert figures["of these wrong, share, doubting"] == 1
+    # A quarter too sure wherever it asks back, but for the one bin that holds both kinds.
+    assert figures["calibration error, doubting"] == pytest.approx(0.25 * long, abs=0.05)
+    assert not any("silent" in name for name in figures if "calibration" in name)
+    rows = [row for row in report["rows"] if row["table"] == "confidence"]
+    assert {row["planner"] for row in rows} == {"doubting"}
+    shares = [row["whole plans"] for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] == pytest.approx(1 - long, abs=0.001)
 
 
 _ONE = parse_plan("s1 = find(more=1)").steps[0].arguments[0][1]

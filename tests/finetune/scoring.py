@@ -96,16 +96,11 @@ class CountingScorer:
 
     def __init__(self, fails_after: int | None = None) -> None:
         self.asked: list[Asked] = []
-        self.texts: list[str] = []
         self.fails_after = fails_after
 
     def keys(self, asked: Asked) -> list[str]:
         """Return all of the question with each answer."""
         return [repr((asked.question, asked.demonstrations, answer)) for answer in asked.answers]
-
-    def text_key(self, text: str) -> str:
-        """Return the text."""
-        return f"text {text}"
 
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return how many characters there are."""
@@ -119,9 +114,3 @@ class CountingScorer:
             self.asked.append(asked[place])
             shown = len(asked[place].demonstrations)
             yield place, [Likelihood(-float(len(a)) - shown, 1) for a in asked[place].answers]
-
-    def score_texts(self, texts: Sequence[str]) -> Iterator[tuple[int, Likelihood]]:
-        """Yield made-up numbers."""
-        for place, text in enumerate(texts):
-            self.texts.append(text)
-            yield place, Likelihood(-float(len(text)), 2)

@@ -28,6 +28,7 @@ from casewright.finetune.demonstrations.shown import shown_by
 from casewright.stores import Case, CaseSchema, CaseStore, MarginalSelector, text_facet
 from tests.finetune.scoring import CountingScorer, answer_by_hand, following_model
 from tests.support.encoders import HashingEncoder
+from tests.support.tiny_mistral import tiny_mistral
 
 #: λ_d of the sweep, coarse enough that settings differ.
 GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -219,11 +220,10 @@ def test_quality_is_measured_once_and_weighed_by_lambda_b(tmp_path: Path) -> Non
     store, scorer = toy_store(), CountingScorer()
     assert measure_quality(store, scorer) == 24
     for case in store.all():
-        text = f"Q: {case.problem['question']}\nA: {case.solution}"
-        assert case.quality == pytest.approx(max(-20, -len(text) / 2))
-        assert case.quality_by == "counting 1"
+        assert case.quality == pytest.approx(max(-20, -len(str(case.solution))))
+        assert case.quality_by == "counting 1, log p(answer | question)"
     assert measure_quality(store, scorer) == 0
-    assert len(scorer.texts) == 24
+    assert sum(len(one.answers) for one in scorer.asked) == 24
     reading = CaseReading("question")
     questions = reading.questions(store.all())[:1]
     shown = shown_by(store, MarginalSelector(1.0, 0.0), questions, 4, reading)[0]
@@ -231,6 +231,27 @@ def test_quality_is_measured_once_and_weighed_by_lambda_b(tmp_path: Path) -> Non
     others = [case for case in likely if case.metadata["group"] != 0]
     lengths = sorted(len(one.answer) for one in shown.demonstrations)
     assert lengths == sorted(len(str(case.solution)) for case in others[:4])
+
+
+def test_quality_is_the_mean_log_probability_of_the_answer_given_the_question() -> None:
+    store, model = toy_store(), tiny_mistral(1, initializer_range=0.4)
+    measure_quality(store, ModelScorer(model))
+    for case in store.all():
+        asked = Asked(str(case.problem["question"]), (str(case.solution),))
+        ((found,),) = dict(ModelScorer(model).score([asked])).values()
+        wanted = answer_by_hand(model, asked, str(case.solution)) / found.tokens
+        assert case.quality == pytest.approx(wanted, abs=1e-3)
+
+
+def test_above_1_lambda_b_shows_the_answers_that_surprise_the_model_most() -> None:
+    store = toy_store()
+    measure_quality(store, CountingScorer())
+    question = CaseReading("question").questions(store.all())[0]
+    others = [case for case in store.all() if question.may_see(case)]
+    most = sorted((len(str(case.solution)) for case in others), reverse=True)[:4]
+    reverse = MarginalSelector(1.0, 2.0)
+    hits = reverse.select(store, question.question, 4, question.where).hits
+    assert sum(len(str(hit.case.solution)) for hit in hits) == sum(most)
 
 
 def test_a_store_whose_quality_is_another_one_is_refused() -> None:
@@ -266,6 +287,7 @@ def test_cases_without_a_group_are_refused_with_what_to_do() -> None:
     [
         ({"lambdas_d": (0.5, 1.5)}, "1.5"),
         ({"lambdas_b": (-0.1,)}, "-0.1"),
+        ({"lambdas_b": (2.1,)}, "2.1"),
         ({"lambdas_d": ()}, "at least one value"),
         ({"k": 0}, "at least 1"),
         ({"measure": "joy"}, "margin, dpo, mass, mc1"),

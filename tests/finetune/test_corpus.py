@@ -19,19 +19,18 @@ from casewright.finetune.corpus import (
     Reading,
     corpus_counts,
     export_corpus,
-    guests,
     read_corpus,
     read_second_reading,
-    strangers,
     training_toolboxes,
 )
 from casewright.finetune.corpus.corpus import FOLDER
 from casewright.finetune.corpus.kinds import CLASSES, DECOY, USED, class_of, page_of
 from casewright.finetune.evaluation.verdict import plan_class
-from casewright.finetune.examples.shots import plain
-from casewright.finetune.examples.tool_pools import read_pools
+from casewright.finetune.examples.guests import guests, strangers
+from casewright.finetune.shots import plain
+from casewright.finetune.tool_pools import read_pools
 from casewright.planner import read_annotated
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.tools import NO_EVIDENCE, toolbox_from_file
 from tests.support.encoders import HashingEncoder
 

@@ -107,15 +107,6 @@ def test_tokens_are_those_of_the_whole_text_whatever_the_tokenizer(
     assert near(scored(ModelScorer(other), ASKED[:3]), wanted)
 
 
-def test_one_text_has_the_log_probability_of_its_tokens(model: LanguageModel) -> None:
-    texts = ["Q: where?\nA: here", "galaxy", "Q: é?\nA: " + "late " * 40]
-    found = dict(ModelScorer(model).score_texts(texts))
-    for place, text in enumerate(texts):
-        ids = [model.tokenizer.bos_token_id, *model.tokenizer(text)["input_ids"]]
-        assert abs(found[place].logprob - by_hand(model, ids, 1)) < NEAR
-        assert found[place].tokens == len(ids) - 1
-
-
 def test_a_special_token_in_an_answer_is_text(model: LanguageModel) -> None:
     ends = model.tokenizer.eos_token_id
     (scored_text,) = dict(ModelScorer(model).score([Asked("a", ("</s>",))])).values()

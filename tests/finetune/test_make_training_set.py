@@ -10,13 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.errors import InputError
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
-from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TASK_NAMES
 from casewright.finetune.folds import similarity_groups
-from casewright.finetune.recipe.data_section import DataSection
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder

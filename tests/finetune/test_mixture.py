@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
-from casewright.finetune.examples.example import TrainingExample, without_duplicates
+from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.split import in_validation, validation_items
 from casewright.planner import Prompt
 

@@ -17,7 +17,7 @@ from casewright.finetune.parser.measuring import Scored, asking, fitted
 from casewright.finetune.parser.sources import drawing
 from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
 from casewright.planner import AnnotatedQuery
-from casewright.planner.parser.runtime_network import parser_tokenizer
+from casewright.planner.parser.runtime import parser_tokenizer
 from casewright.planner.parser.weights import ParserCard, load_network, save_parser
 from casewright.tools import Toolbox
 from tests.planner.helpers import ROWS, SHOP

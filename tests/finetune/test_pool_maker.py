@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from casewright.errors import InputError
 from casewright.finetune.examples.pool_maker import PoolMaker, PoolsMade
-from casewright.finetune.examples.tool_pools import ToolPool, read_pools
+from casewright.finetune.tool_pools import ToolPool, read_pools
 from casewright.tools import Toolbox
 from tests.planner.helpers import DESK, FIND
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
 from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, Posing, posed
-from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tevo_settings import TevoSettings
-from casewright.finetune.examples.tool_pools import ToolPool
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.recipe.data_section import DataSection
+from casewright.finetune.shots import Neighbours, plain
+from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan, render_prompt
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from casewright.finetune.examples.shots import Neighbours, plain
 from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tevo_settings import TevoSettings
-from casewright.finetune.examples.tool_pools import ParameterPool, ToolPool
+from casewright.finetune.shots import Neighbours, plain
+from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import ASKED, FACT, FIND, SHOP, annotated

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import find_domain
-from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.shots import plain
+from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.ttg import TASK_NAMES
+from casewright.finetune.shots import plain
 from casewright.planner import parse_plan, render_prompt, violations
 from casewright.tools import Toolbox
 from tests.support.training_examples import calls_of, digest, shop_examples, shop_toolbox, tools_of

@@ -8,7 +8,7 @@ import pytest
 
 from casewright.domains import find_domain
 from casewright.errors import InputError
-from casewright.finetune.examples.tool_pools import key_of, read_pools
+from casewright.finetune.tool_pools import key_of, read_pools
 from casewright.tools import Toolbox
 from tests.planner.helpers import SHOP
 from tests.support.training_examples import shop_toolbox

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
-from casewright.finetune.examples.shots import plain
 from casewright.finetune.examples.toolset import Toolset, ToolsetSource
 from casewright.finetune.examples.toolset_groups import MOST_TOOLS, ToolsetGroups
 from casewright.finetune.examples.training_set import TrainingSet
-from casewright.finetune.recipe.data_section import DataSection
 from casewright.finetune.recipe.recipe import Recipe
+from casewright.finetune.shots import plain
 from casewright.planner import PlanRequest
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder

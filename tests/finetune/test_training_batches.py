@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.finetune.recipe.training_section import LoraSection
 from casewright.finetune.training.figures import mean_token_loss
 from casewright.finetune.training.placement import find_placement

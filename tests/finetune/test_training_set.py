@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casewright.errors import InputError
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.training_set import (
     FORMAT,
     MANIFEST,

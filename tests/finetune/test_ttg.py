@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.tevo import Evolved
 from casewright.finetune.examples.tevo_settings import TevoSettings
 from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, tasks_of

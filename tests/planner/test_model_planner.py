@@ -18,7 +18,7 @@ from casewright.planner import (
     validate_plan,
 )
 from casewright.planner.language_model import LanguageModel
-from casewright.planner.plan_cases import plan_case, similar_plans
+from casewright.planner.plan_cases import plan_case, plan_schema, similar_plans
 from casewright.stores import CaseStore, MarginalSelector
 from casewright.tools import Toolbox
 from tests.planner.helpers import SHOP, annotated
@@ -131,6 +131,18 @@ def test_a_plan_case_of_better_quality_is_preferred_where_quality_counts() -> No
     assert liked[0].query == rows[good].query
     nearest = similar_plans(store, asked(), 1, MarginalSelector(lambda_b=1.0))
     assert nearest[0].query == "how heavy is my old tent"
+
+
+def test_quality_that_nobody_asked_to_weigh_has_no_say() -> None:
+    cases = [plan_case(row) for row in annotated()]
+    for encoder in (HashingEncoder(128), HashingEncoder(512)):
+        plain, up, down = (CaseStore(plan_schema(encoder), ":memory:") for _ in range(3))
+        plain.add(cases)
+        for store, order in ((up, 1), (down, -1)):
+            store.add([replace(c, quality=float(n % 2)) for n, c in enumerate(cases[::order])])
+        for k in range(1, 6):
+            picked = similar_plans(plain, asked(), k)
+            assert similar_plans(up, asked(), k) == similar_plans(down, asked(), k) == picked
 
 
 def test_the_asynchronous_form_writes_the_same_plan(mistral: LanguageModel) -> None:

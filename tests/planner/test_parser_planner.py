@@ -37,7 +37,7 @@ def test_its_plans_are_valid_with_a_confidence_and_other_plans(folder: Path) -> 
         result = planner.plan(request)
     for plan in (result.plan, *result.alternatives):
         request.validate(plan)
-    assert result.planner == "parser"
+    assert result.planner == f"parser:{folder}"
     assert not result.fallback
     assert result.confidence is not None
     assert 0 <= result.confidence <= 1

@@ -10,7 +10,7 @@ from casewright.planner import MAX_STEPS, AnnotatedQuery, PlanRequest, parse_pla
 from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser.message import read_message
 from casewright.planner.parser.plan_reading import read_plan
-from casewright.planner.parser.runtime_network import parser_tokenizer
+from casewright.planner.parser.runtime import parser_tokenizer
 from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.writing import written
 from casewright.tools import Toolbox, ToolSpec

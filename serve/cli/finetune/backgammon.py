@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("backgammon")(finetune_backgammon)
-
-
+@app.command("backgammon")
 def finetune_backgammon(
     data: Annotated[
         Path,
@@ -38,7 +36,7 @@ def finetune_backgammon(
     from casewright.domains.backgammon.latent import shipped_figures
     from casewright.domains.backgammon.training import TOLERANCE, train_backgammon
     from casewright.errors import InputError
-    from casewright.serve.trained import show_trained
+    from casewright.serve.cli.finetune.trained import show_trained
 
     if target.exists() and not target.is_dir():
         raise InputError(f"--output {target} is a file. Give a folder.")

@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("backgammon-cases")(finetune_backgammon_cases)
-
-
+@app.command("backgammon-cases")
 def finetune_backgammon_cases(
     target: Annotated[
         Path,
@@ -31,7 +29,7 @@ def finetune_backgammon_cases(
     from casewright.domains.backgammon.case_base import generate_decisions, write_case_base
     from casewright.domains.backgammon.engine import Engine
     from casewright.errors import InputError
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     if target.is_dir():
         raise InputError(f"--output {target} is a folder. Give the name of a file in it.")

@@ -11,42 +11,42 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.finetune_adapt_command import register as register_adapt
-from casewright.serve.finetune_backgammon_cases_command import (
-    register as register_backgammon_cases,
+from casewright.serve.cli.finetune import (
+    adapt,
+    backgammon,
+    backgammon_cases,
+    corpus,
+    data,
+    evaluate,
+    math24,
+    parser,
+    pools,
+    queries,
+    train,
 )
-from casewright.serve.finetune_backgammon_command import register as register_backgammon
-from casewright.serve.finetune_corpus_command import register as register_corpus
-from casewright.serve.finetune_data_command import register as register_data
-from casewright.serve.finetune_eval_command import register as register_eval
-from casewright.serve.finetune_math24_command import register as register_math24
-from casewright.serve.finetune_parser_command import register as register_parser
-from casewright.serve.finetune_pools_command import register as register_pools
-from casewright.serve.finetune_query_commands import register as register_queries
-from casewright.serve.finetune_train_command import register as register_train
-from casewright.serve.options import AsJson, DomainName
+from casewright.serve.cli.options import AsJson, DomainName
 
 if TYPE_CHECKING:
     from casewright.finetune.judge_data import LabelledSet
 
-finetune = typer.Typer(
+app = typer.Typer(
     help="Make training data for a planner, train and evaluate it; train the case planner's reader "
     "or the judge of relevance feedback."
 )
-for register in (
-    register_corpus,
-    register_data,
-    register_train,
-    register_adapt,
-    register_parser,
-    register_eval,
-    register_queries,
-    register_pools,
-    register_math24,
-    register_backgammon,
-    register_backgammon_cases,
+for part in (
+    corpus,
+    data,
+    train,
+    adapt,
+    parser,
+    evaluate,
+    queries,
+    pools,
+    math24,
+    backgammon,
+    backgammon_cases,
 ):
-    register(finetune)
+    app.add_typer(part.app)
 
 #: Of the sets that a judge may be trained on: kept with the judge.
 _LICENCES = {
@@ -59,7 +59,7 @@ _LICENCES = {
 }
 
 
-@finetune.command("reader")
+@app.command("reader")
 def finetune_reader(
     target: Annotated[Path, typer.Option("--output", help="The folder to write the reader to.")],
     domain: DomainName = "shopping",
@@ -79,7 +79,7 @@ def finetune_reader(
     from casewright.finetune.reader_training import ReaderSettings, train_reader
     from casewright.planner import read_annotated
     from casewright.planner.reader_weights import check_target, save_reader
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     queries = find_domain(domain).queries() if source is None else read_annotated(source)
     check_target(target)
@@ -92,7 +92,7 @@ def finetune_reader(
         print_table(["setting", "value"], [[name, str(value)] for name, value in told.items()])
 
 
-@finetune.command("judge")
+@app.command("judge")
 def finetune_judge(
     target: Annotated[Path, typer.Option("--output", help="The JSON file to write the judge to.")],
     data: Annotated[
@@ -115,7 +115,7 @@ def finetune_judge(
     the same with the labels as judge, and with a judge trained on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     _check_file(target)
     with _labelled_sets(data, only, limit) as sets:

@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("corpus")(finetune_corpus)
-
-
+@app.command("corpus")
 def finetune_corpus(
     export: Annotated[
         Path | None,
@@ -36,7 +34,7 @@ def finetune_corpus(
         read_corpus,
         read_second_reading,
     )
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     boxes = read_corpus()
     counts = corpus_counts(boxes, read_second_reading())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,11 +21,10 @@ RecipeName = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("data")(finetune_data)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("data")
 def finetune_data(
     recipe: RecipeName,
     target: Annotated[
@@ -57,14 +56,14 @@ def finetune_data(
     from casewright.finetune.examples.training_set import check_target, write_training_set
     from casewright.finetune.recipe.recipe import Recipe
     from casewright.finetune.recipe.shipped import find_recipe
-    from casewright.serve.finetune_ingredients import ingredients
-    from casewright.serve.finetune_samples import (
+    from casewright.serve.cli.finetune.ingredients import ingredients
+    from casewright.serve.cli.finetune.samples import (
         print_queries,
         print_samples,
         sampled_queries,
         samples_of,
     )
-    from casewright.serve.output import print_json
+    from casewright.serve.cli.output import print_json
     from casewright.stores import default_encoder
 
     if target is None and sample is None:
@@ -93,7 +92,7 @@ def finetune_data(
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    from casewright.serve.output import print_table
+    from casewright.serve.cli.output import print_table
 
     sides = {name.partition(".")[0]: told for name, told in manifest["examples"].items()}
     tasks = sorted({task for told in sides.values() for task in told["tasks"]})

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
-from casewright.planner.shipped import SHIPPED
-from casewright.serve.planners import (
+from casewright.planner.named import (
     AGENT,
     CASE_PLANNER,
     CLASSIFIERS,
@@ -17,12 +16,13 @@ from casewright.serve.planners import (
     check_planner,
     is_local,
     make_planner,
+    named_planner,
     writes_locally,
 )
 
 if TYPE_CHECKING:
     from casewright.planner import Planner, Reader
-    from casewright.serve.finetune_eval_questions import Questions
+    from casewright.serve.cli.finetune.eval_questions import Questions
     from casewright.stores import CaseStore, Encoder
 
 #: Planners that return no plan unchecked, and write none: they can name no other tool.
@@ -69,13 +69,7 @@ def check_planners(names: Sequence[str], model: ModelSettings) -> None:
 
 def _settings_for(name: str, model: ModelSettings) -> ModelSettings:
     """Return those of the settings that go with a planner."""
-    if name == SHIPPED:
-        return replace(model, adapter=None)
-    if writes_locally(name):
-        return model
-    if is_local(name):
-        return replace(model, constrained=True)
-    return ModelSettings(examples=model.examples) if ":" in name else ModelSettings()
+    return named_planner(name).settings(model)
 
 
 def make_planners(

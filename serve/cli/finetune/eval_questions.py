@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.serve.planners import AGENT, CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER
-from casewright.serve.scopes import demo_scope
+from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER
+from casewright.serve.session.scopes import demo_scope
 
 if TYPE_CHECKING:
     from casewright.domains import Domain, OpenDomain

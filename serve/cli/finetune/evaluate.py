@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import Adapter, AsJson, Device, DType, Examples, Grammar
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, Grammar
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
-    from casewright.serve.finetune_eval_questions import Questions
-    from casewright.serve.planners import ModelSettings
+    from casewright.planner.named import ModelSettings
+    from casewright.serve.cli.finetune.eval_questions import Questions
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("eval")(finetune_eval)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("eval")
 def finetune_eval(
     planner: Annotated[
         list[str] | None,
@@ -97,8 +96,8 @@ def finetune_eval(
     With intervals of 95 %. Without --input and --set, on the domain's queries for measuring, which
     no planner has learned from. Questions of public sets are for measuring; never train on them.
     """
-    from casewright.serve.finetune_eval_planners import check_planners
-    from casewright.serve.planners import ModelSettings
+    from casewright.planner.named import ModelSettings
+    from casewright.serve.cli.finetune.eval_planners import check_planners
 
     names = planner or ["case"]
     model = ModelSettings(adapter, device, dtype, examples, grammar)
@@ -156,7 +155,7 @@ def _questions(
     queries: str | None,
     domain: str | None,
 ) -> Questions:
-    from casewright.serve.finetune_eval_questions import (
+    from casewright.serve.cli.finetune.eval_questions import (
         MEASURING,
         domain_questions,
         file_questions,
@@ -199,7 +198,7 @@ def evaluated(
     from casewright.finetune.folds import similarity_groups
     from casewright.planner import plan_store
     from casewright.planner.fallback import FallbackPlanner
-    from casewright.serve.finetune_eval_planners import make_planners
+    from casewright.serve.cli.finetune.eval_planners import make_planners
     from casewright.stores import default_encoder
     from casewright.stores.encoders.cache import UncachedQuestions
     from casewright.stores.progress import note
@@ -244,8 +243,8 @@ def _show(
 ) -> None:
     from casewright.finetune.evaluation import tables, to_markdown
     from casewright.finetune.evaluation.markdown import NOTES
-    from casewright.serve.measured import machine
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.measured import machine
+    from casewright.serve.cli.output import print_json, print_table
 
     if markdown is not None:
         try:

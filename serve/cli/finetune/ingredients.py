@@ -10,8 +10,8 @@ from casewright.planner import read_annotated
 from casewright.tools import Toolbox, toolbox_from_file
 
 if TYPE_CHECKING:
+    from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.examples.make_training_set import Ingredients
-    from casewright.finetune.recipe.data_section import DataSection
     from casewright.stores import Encoder
 
 
@@ -22,7 +22,7 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
         InputError: A file is wrong, or the domain has no annotated queries.
     """
     from casewright.finetune.examples.make_training_set import Ingredients
-    from casewright.finetune.examples.tool_pools import read_pools
+    from casewright.finetune.tool_pools import read_pools
 
     if data.queries is not None:
         queries = read_annotated(data.queries)
@@ -38,7 +38,7 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
         toolbox = toolbox_from_file(data.toolbox)
     else:
         assert data.domain is not None
-        toolbox = _domain_toolbox(data.domain, encoder)
+        toolbox = domain_toolbox(data.domain, encoder)
     # Pools of a domain are for its own tools.
     own = data.domain is not None and data.toolbox is None
     pools = data.pools or (find_domain(str(data.domain)).tool_pools if own else None)
@@ -55,8 +55,9 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
     )
 
 
-def _domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
-    from casewright.serve.place import place_of
+def domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
+    """Return a domain's tools, with nothing of theirs left open."""
+    from casewright.serve.session.place import place_of
 
     opened = find_domain(name).open(place_of(name, None), encoder, False)
     opened.close()

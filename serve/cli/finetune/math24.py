@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("math24")(finetune_math24)
-
-
+@app.command("math24")
 def finetune_math24(
     target: Annotated[
         Path,
@@ -32,7 +30,7 @@ def finetune_math24(
     """
     from casewright.domains.math24.training import TOLERANCE, shipped_figures, train_math24
     from casewright.errors import InputError
-    from casewright.serve.trained import show_trained
+    from casewright.serve.cli.finetune.trained import show_trained
 
     if target.exists() and not target.is_dir():
         raise InputError(f"--output {target} is a file. Give a folder.")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from casewright.finetune.parser.brought_along import BroughtAlong
     from casewright.finetune.parser.episodes import Source
 
 #: Episodes of a domain's queries in each pass.
@@ -19,11 +20,10 @@ DOMAIN_PARTS = 30
 CASES, ASKED_BACK = (0, 5), 0.1
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("parser")(finetune_parser)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("parser")
 def finetune_parser(
     target: Annotated[
         Path,
@@ -64,32 +64,43 @@ def finetune_parser(
     import random
 
     from casewright.finetune.corpus import read_corpus, training_toolboxes
-    from casewright.finetune.parser.measuring import asking, fitted, scored
+    from casewright.finetune.parser.measuring import asking, fitted, planned, scored, shares
     from casewright.finetune.parser.sources import digest, drawing, parts_of
     from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
-    from casewright.planner.parser.weights import save_parser
-    from casewright.serve.output import print_json, print_table
+    from casewright.planner.parser.runtime import open_runtime
+    from casewright.planner.parser.weights import ParserCard, read_card, save_parser
+    from casewright.serve.cli.output import print_json, print_table
 
-    others = [] if domain is None else parts_of(_source(domain), DOMAIN_PARTS, random.Random(seed))
+    others, held = [], []
+    if domain is not None:
+        source, bringing = _sources(domain)
+        others = [*parts_of(source, DOMAIN_PARTS, random.Random(seed)), *bringing.training]
+        held = bringing.held
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     taught = training_toolboxes()
     network = train_parser(drawing(taught, others), settings, target, start)
-    from casewright.planner.parser.runtime_network import ParserRuntime, parser_tokenizer
-
-    runtime = ParserRuntime(network, parser_tokenizer())
+    # What is measured is what is kept: the card follows.
+    save_parser(target, trained_parts(network), ParserCard())
+    runtime = open_runtime(target)
     boxes = read_corpus("validation")
     figures: dict[str, float] = {}
     found = []
     for cases in CASES:
         own = list(scored(runtime, boxes, cases, seed))
-        figures[f"right tools, {cases} cases"] = round(sum(s.tools for s in own) / len(own), 4)
-        figures[f"whole plans, {cases} cases"] = round(sum(s.whole for s in own) / len(own), 4)
+        figures |= shares(own, f"{cases} cases")
         found += own
+    if held:
+        brought = [
+            one
+            for query in held
+            for one in planned(runtime, query.record.request(source.toolbox).toolbox, [], [query])
+        ]
+        figures |= shares(brought, "tools that a message brings along")
     curve = fitted(found)
     told: dict[str, Any] = {
         "corpus": digest(taught),
         "domain": domain,
-        "from": str(start) if start else None,
+        "from": read_card(start).training if start else None,
         "minutes": minutes,
         "frozen": frozen,
         "rate": rate,
@@ -104,13 +115,15 @@ def finetune_parser(
         print_table(["figure", "value"], [[name, str(value)] for name, value in told.items()])
 
 
-def _source(domain: str) -> Source:
-    """Return a domain's tools, pools and queries; those with tools of their own are left out."""
+def _sources(domain: str) -> tuple[Source, BroughtAlong]:
+    """Return a domain's tools, pools and messages, and apart those that bring tools along."""
+    from casewright.finetune.examples.data_section import DataSection
+    from casewright.finetune.parser.brought_along import brought_along
     from casewright.finetune.parser.episodes import Source
-    from casewright.finetune.recipe.data_section import DataSection
-    from casewright.serve.finetune_ingredients import ingredients
+    from casewright.serve.cli.finetune.ingredients import ingredients
     from casewright.stores import default_encoder
 
     read = ingredients(DataSection(domain=domain), default_encoder())
     alone = [q for q in read.queries if not q.record.tools_extra and not q.record.tools_removed]
-    return Source(domain, read.toolbox, read.pools, alone)
+    source = Source(domain, read.toolbox, read.pools, alone)
+    return source, brought_along(domain, read.toolbox, read.queries)

@@ -8,15 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from casewright.serve.finetune_query_commands import fail, shown
-from casewright.serve.options import AsJson
+from casewright.serve.cli.finetune.queries import fail, shown
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("pools")(finetune_pools)
-
-
+@app.command("pools")
 def finetune_pools(
     toolbox: Annotated[Path, typer.Option(help="A file of your own tools, JSON.", metavar="FILE")],
     model: Annotated[str, typer.Option(help="A chat model, as provider:model.", metavar="NAME")],
@@ -33,7 +31,7 @@ def finetune_pools(
     from casewright.finetune.examples.pool_maker import PoolMaker
     from casewright.finetune.queries.query_files import check_output
     from casewright.planner import chat_model
-    from casewright.serve.output import print_json
+    from casewright.serve.cli.output import print_json
     from casewright.stores.progress import progress_bar
     from casewright.tools import toolbox_from_file
 
@@ -63,7 +61,7 @@ def finetune_pools(
 
 
 def _print_pools(rows: Sequence[Mapping[str, Any]], failed: Mapping[str, str], title: str) -> None:
-    from casewright.serve.output import print_table
+    from casewright.serve.cli.output import print_table
 
     columns = ["tool", "names", "descriptions", "dropped"]
     print_table(columns, [[row[column] for column in columns] for row in rows], title)

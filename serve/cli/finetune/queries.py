@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson, Plot
+from casewright.serve.cli.options import AsJson, Plot
 
 #: Lines of a sheet that were not taken, of which a table tells.
 SHOWN = 20
@@ -42,13 +42,10 @@ class MethodName(StrEnum):
     RANDOM = "random"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("sample")(sample)
-    app.command("annotate")(annotate)
-    app.command("write-queries")(write_queries)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("sample")
 def sample(
     pool: Annotated[
         Path,
@@ -98,7 +95,7 @@ def sample(
     """Sample the queries of a pool that are worth annotating, into a sheet to fill in."""
     from casewright.finetune.queries.query_files import check_output, read_queries, write_new
     from casewright.finetune.queries.sample_pool import sample_pool
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
     from casewright.stores import default_encoder
 
     if (initial is None) == (domain is None):
@@ -130,6 +127,7 @@ def sample(
         typer.echo(line)
 
 
+@app.command("annotate")
 def annotate(
     source: Annotated[Path, typer.Option("--input", help="The annotation sheet.", metavar="SHEET")],
     output: Annotated[
@@ -166,8 +164,8 @@ def annotate(
     from casewright.finetune.queries.query_files import check_output
     from casewright.finetune.queries.resumed_lines import ResumedLines
     from casewright.planner import ChatPlanner
-    from casewright.serve.output import print_json
-    from casewright.serve.own_tools import own_tools
+    from casewright.serve.cli.output import print_json
+    from casewright.serve.cli.own_tools import own_tools
     from casewright.stores.progress import progress_bar
 
     check_output(output, source)
@@ -208,6 +206,7 @@ def annotate(
         )
 
 
+@app.command("write-queries")
 def write_queries(
     output: Annotated[
         Path, typer.Option(help="Where new queries are added, JSON Lines.", metavar="FILE")
@@ -236,8 +235,8 @@ def write_queries(
     from casewright.finetune.queries.query_files import check_output
     from casewright.finetune.queries.query_writer import QueryWriter, WriterSettings
     from casewright.finetune.queries.resumed_lines import ResumedLines
-    from casewright.serve.output import print_json, print_table
-    from casewright.serve.own_tools import own_tools
+    from casewright.serve.cli.output import print_json, print_table
+    from casewright.serve.cli.own_tools import own_tools
     from casewright.stores.progress import note, progress_bar
 
     check_output(output, queries, toolbox)
@@ -301,7 +300,7 @@ def shown(slow: bool) -> bool | None:
 
 
 def _print_annotated(told: dict[str, Any], problems: Sequence[Any]) -> None:
-    from casewright.serve.output import print_table
+    from casewright.serve.cli.output import print_table
 
     if problems:
         rows = [[str(p.line), p.id, p.reason, p.mend] for p in problems[:SHOWN]]

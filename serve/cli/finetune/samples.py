@@ -12,10 +12,10 @@ import typer
 from casewright.planner.prompt import CONSTRAINTS
 
 if TYPE_CHECKING:
-    from casewright.finetune.examples.example import TrainingExample
+    from casewright.finetune.example import TrainingExample
+    from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.examples.make_training_set import Ingredients
     from casewright.finetune.examples.training_set import TrainingSet
-    from casewright.finetune.recipe.data_section import DataSection
     from casewright.stores import Encoder
 
 Samples = Mapping[str, Sequence["TrainingExample"]]

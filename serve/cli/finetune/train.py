@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("train")(finetune_train)
-
-
+@app.command("train")
 def finetune_train(
     recipe: Annotated[
         str,
@@ -66,7 +64,7 @@ def finetune_train(
     from casewright.finetune.recipe.shipped import find_recipe
     from casewright.finetune.training.placement import rank
     from casewright.finetune.training.train import train
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     told = Recipe.read(find_recipe(recipe), files=False)
     try:

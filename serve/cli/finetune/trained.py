@@ -25,7 +25,7 @@ def show_trained(
         target: Where the training wrote to.
         as_json: Whether JSON is printed.
     """
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     within = all(abs(figures[name] - shipped[name]) <= tolerance for name in shipped)
     if as_json:

@@ -6,31 +6,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
-from torch import Tensor
-
-from casewright.planner.parser.arrays import (
-    card_arrays,
-    message_arrays,
-    name_likeness,
-    pair_arrays,
-)
-from casewright.planner.parser.case_network import CaseArrays
+from casewright.planner.parser.arrays import Case
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
 from casewright.planner.parser.options import Options
-from casewright.planner.parser.parser_network import ParserNetwork
-from casewright.planner.parser.plan_reading import ReadStep, read_plan
+from casewright.planner.parser.plan_reading import read_plan
+from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.schema import Schema
-from casewright.planner.parser.search_network import Found, PlanSearch
-from casewright.planner.parser.tensors_network import (
-    case_tensors,
-    sizes_of,
-    tensors,
-    with_fields,
-)
+from casewright.planner.parser.search import PlanSearch, Points, Reading
+from casewright.planner.parser.weights import FOLDER, load_network, read_weights, unfit
+from casewright.planner.reader import reader_tokenizer
 from casewright.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -40,29 +28,35 @@ if TYPE_CHECKING:
 KEPT = 16
 
 
+class Network(Protocol):
+    """What reads toolboxes and messages; see ``reading.ArrayNetwork``."""
+
+    def toolbox(self, schema: Schema, cases: Sequence[Case]) -> Any:
+        """Return a toolbox with its cases as the network sees them."""
+
+    def join(self, toolbox: Any, message: Message) -> Points:
+        """Return what points for a message."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A toolbox and its cases, encoded; ``given`` are the cases as they came."""
+    """A toolbox and its cases as the network sees them; ``given`` are the cases as they came."""
 
     given: Sequence[PlanCase]
     schema: Schema
     options: Options
-    nodes: Tensor
-    names: Tensor
-    cases: list[tuple[Message, list[ReadStep]]]
-    told: CaseArrays
+    read: Any
 
 
 class ParserRuntime:
     """Runs a plan parser. Thread-safe.
 
     Args:
-        network: Trained, in evaluation.
-        tokenizer: The encoder's, which cuts nothing.
+        network: Trained.
     """
 
-    def __init__(self, network: ParserNetwork, tokenizer: Tokenizer) -> None:
-        self._network, self._tokenizer = network, tokenizer
+    def __init__(self, network: Network) -> None:
+        self._network, self._tokenizer = network, parser_tokenizer()
         self._kept: OrderedDict[tuple[str, int], Prepared] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -78,40 +72,27 @@ class ParserRuntime:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        with torch.inference_mode():
-            made = self._prepared(toolbox, cases)
+        prepared = self._prepared(toolbox, cases)
         with self._lock:
-            self._kept[key] = made
+            self._kept[key] = prepared
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return made
+        return prepared
 
     def plans(
         self, prepared: Prepared, question: str, context: Mapping[str, Any], most_steps: int
-    ) -> tuple[Message, list[Found]]:
+    ) -> tuple[Message, list[Reading]]:
         """Return a message as it was read, and plans for it, the likeliest first."""
         message = read_message(self._tokenizer, question, context)
         if not message.words:
             return message, []
-        network, schema = self._network, prepared.schema
-        with torch.inference_mode():
-            encoded = network.read(tensors(message_arrays([message])))
-            told = with_fields(prepared.told, schema, prepared.cases, [message])
-            memory = network.join(
-                encoded,
-                prepared.nodes,
-                sizes_of(schema),
-                tensors(pair_arrays(schema, [message])),
-                told,
-                torch.ones((1, len(prepared.cases)), dtype=torch.bool),
-            )
-            search = PlanSearch(network, memory, prepared.options, message, context, prepared.names)
-            return message, search.plans(most_steps)
+        points = self._network.join(prepared.read, message)
+        search = PlanSearch(points, prepared.options, message, context)
+        return message, search.plans(most_steps)
 
     def _prepared(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> Prepared:
-        network, schema = self._network, Schema.of(toolbox, self._tokenizer)
-        nodes = network.schema(tensors(card_arrays(schema)), sizes_of(schema))
-        read = []
+        schema = Schema.of(toolbox, self._tokenizer)
+        read: list[Case] = []
         for case in (*example_cases(toolbox), *cases):
             message = read_message(self._tokenizer, case.question, case.context)
             steps = read_plan(case.plan, schema, message)
@@ -120,22 +101,31 @@ class ParserRuntime:
         if not read:
             # Arrays of no cases have no shape to compute with: one that nothing is near to.
             read = [(read_message(self._tokenizer, "-", {}), [])]
-        encoded = network.read(tensors(message_arrays([message for message, _ in read])))
-        return Prepared(
-            cases,
-            schema,
-            Options(schema),
-            nodes,
-            torch.from_numpy(name_likeness(schema)),
-            read,
-            case_tensors(schema, read, encoded),
-        )
+        return Prepared(cases, schema, Options(schema), self._network.toolbox(schema, read))
+
+
+def open_runtime(folder: Path = FOLDER, *, torch: bool = False) -> ParserRuntime:
+    """Return a trained plan parser, ready to plan.
+
+    Args:
+        folder: Where ``casewright finetune parser`` wrote it.
+        torch: Run the network as it is trained.
+
+    Raises:
+        InputError: Its weights do not fit.
+    """
+    if torch:
+        from casewright.planner.parser.eager_network import EagerNetwork
+
+        return ParserRuntime(EagerNetwork(load_network(folder)))
+    try:
+        return ParserRuntime(ArrayNetwork(read_weights(folder)))
+    except KeyError as error:
+        raise unfit(folder, error) from error
 
 
 def parser_tokenizer() -> Tokenizer:
     """Return the encoder's tokenizer; what is too long is cut word by word."""
-    from casewright.planner.reader import reader_tokenizer
-
     tokenizer = reader_tokenizer()
     tokenizer.no_truncation()
     return tokenizer

@@ -1,0 +1,191 @@
+"""The plan parser's layers as ONNX graphs.
+
+The encoder is BERT's (arXiv 1810.04805); joint and decoding layers are those of a Transformer that
+normalises first, the joint ones with a bias for each pair of nodes (RAT-SQL, arXiv 1911.04942).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.planner.parser.graph_building import FUSED, Graph
+from casewright.planner.parser.layers import Floats, Weights
+
+#: Dimensions of an attention head, of all layers.
+HEAD = 32
+#: The decoder's layers over steps, and over the arguments of a step.
+STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
+#: Keys and values of joint states (1, heads, nodes, HEAD), by the decoding layer that looks there,
+#: and which nodes are ``present`` (1, nodes).
+Kept = dict[str, NDArray[Any]]
+
+
+class Encoder:
+    """Reads tokens. Thread-safe.
+
+    Args:
+        weights: Of the whole network, by name.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        graph = Graph(weights, epsilon=1e-12)
+        tables = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
+        parts = [graph.weight(f"encoder.embeddings.{table}.weight") for table in tables]
+        parts.append(graph.weight("encoder.embeddings.LayerNorm.bias"))
+        states = graph.node(
+            "EmbedLayerNormalization", "ids", "types", *parts, domain=FUSED, epsilon=1e-12
+        )
+        heads = len(weights["encoder.embeddings.LayerNorm.bias"]) // HEAD
+        for number in range(sum(name.endswith(".intermediate.dense.bias") for name in weights)):
+            layer = f"encoder.encoder.layer.{number}"
+            parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
+            weight, bias = graph.affine(*parts)
+            seen = graph.node("Attention", states, weight, bias, domain=FUSED, num_heads=heads)
+            output = f"{layer}.attention.output"
+            states, _ = graph.added(states, seen, f"{output}.dense", f"{output}.LayerNorm")
+            inner = graph.gelu(states, f"{layer}.intermediate.dense")
+            output = f"{layer}.output"
+            states, _ = graph.added(states, inner, f"{output}.dense", f"{output}.LayerNorm")
+        self._session = graph.opened({"ids": np.int32, "types": np.int32}, states)
+
+    def __call__(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
+        """Return the states (tokens, width) of a text's tokens.
+
+        Args:
+            ids: Of the tokens.
+            types: 0 for the message's tokens, 1 for the context's.
+        """
+        feed = {"ids": np.array([ids], np.int32), "types": np.array([types], np.int32)}
+        states: Floats = self._session(**feed)[0][0]
+        return states
+
+
+class JointLayers:
+    """Joins a message with a toolbox. Thread-safe.
+
+    Args:
+        weights: Of the whole network, by name.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        graph = Graph(weights)
+        self.count = sum(name.endswith(".into.bias") for name in weights)
+        heads = len(weights["norm.bias"]) // HEAD
+        norms = [*(f"layers.{number}.norm" for number in range(self.count)), "norm"]
+        states, total = graph.normalised("states", norms[0]), "states"
+        for number in range(self.count):
+            layer, bias = f"layers.{number}", f"bias{number}"
+            parts = (*graph.affine(f"{layer}.into"), "", "", bias)
+            seen = graph.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
+            states, total = graph.added(total, seen, f"{layer}.out", f"{layer}.norm_after")
+            inner = graph.gelu(states, f"{layer}.forward_layer.0")
+            layer = f"{layer}.forward_layer.2"
+            states, total = graph.added(total, inner, layer, norms[number + 1])
+        kept = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
+        kept = graph.node("Transpose", graph.reshaped(kept, -1, 6, heads, HEAD), perm=[1, 2, 0, 3])
+        biases = [f"bias{number}" for number in range(self.count)]
+        self._session = graph.opened(dict.fromkeys(["states", *biases], np.float32), states, kept)
+
+    def __call__(
+        self, states: Floats, bias: Floats, present: NDArray[np.bool_]
+    ) -> tuple[Floats, Kept]:
+        """Return joint states (nodes, size), and what decoding layers keep of them.
+
+        Args:
+            states: Of words, context fields and the toolbox's nodes (nodes, size).
+            bias: Added to attention (layers, heads, nodes, nodes).
+            present: Which of the nodes are there (nodes,).
+        """
+        biases = {f"bias{number}": bias[number : number + 1] for number in range(self.count)}
+        joint, kept = self._session(states=states[None], **biases)
+        parts = {name: kept[n : n + 1] for n, name in enumerate(_kept(*STEPS, ARGUMENT))}
+        return joint[0], {**parts, "present": present[None].astype(np.int32)}
+
+
+class StepLayers:
+    """The decoder's layers over the steps so far. Thread-safe.
+
+    Args:
+        weights: Of the whole network, by name.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        graph = Graph(weights)
+        states, total = graph.normalised("fed", f"{STEPS[0]}.norms.0"), "fed"
+        for layer, after in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
+            own = graph.affine(f"{layer}.own")
+            heads = len(weights["step_norm.bias"]) // HEAD
+            seen = graph.node(
+                "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
+            )
+            states, total = _decoded(graph, seen, total, layer, after, heads)
+        # So few rows are computed sooner than a second thread awakes.
+        self._session = graph.opened({"fed": np.float32, **_looking(*STEPS)}, states, threads=1)
+
+    def __call__(self, fed: Floats, kept: Kept) -> Floats:
+        """Return the states (n, places, size) of what comes after each step.
+
+        Args:
+            fed: What start and steps say (n, places, size).
+            kept: Of the joint states.
+        """
+        return self._session(fed=fed, **{name: kept[name] for name in _looking(*STEPS)})[0]
+
+
+class ArgumentLayers:
+    """The decoder's layer over the arguments of a step. Thread-safe.
+
+    Args:
+        weights: Of the whole network, by name.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        graph = Graph(weights)
+        heads = len(weights["argument_norm.bias"]) // HEAD
+        inner = graph.gelu("wide", "mix.0")
+        states, total = graph.added("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
+        own = graph.affine(f"{ARGUMENT}.own")
+        seen = graph.node("Attention", states, *own, "there", domain=FUSED, num_heads=heads)
+        states, _ = _decoded(graph, seen, total, ARGUMENT, "argument_norm", heads)
+        inputs = {"wide": np.float32, "own": np.float32, "there": np.int32, **_looking(ARGUMENT)}
+        self._session = graph.opened(inputs, states, threads=1)
+
+    def __call__(self, own: Floats, wide: Floats, there: NDArray[np.bool_], kept: Kept) -> Floats:
+        """Return the states (n, most, size) of the arguments of n steps.
+
+        Args:
+            own: States of the parameters (n, most, size).
+            wide: The same beside those of step and tool (n, most, 3 size).
+            there: Which parameters there are (n, most).
+            kept: Of the joint states.
+        """
+        parts = {name: kept[name] for name in _looking(ARGUMENT)}
+        return self._session(own=own, wide=wide, there=there.astype(np.int32), **parts)[0]
+
+
+def _decoded(
+    graph: Graph, seen: str, total: str, layer: str, after: str, heads: int
+) -> tuple[str, str]:
+    """Return states after a decoding layer whose places have seen each other; see ``added``."""
+    states, total = graph.added(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
+    # All rows look at the same joint states.
+    query = graph.reshaped(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD)
+    memory = (f"{layer}.key", f"{layer}.value", "", "present")
+    seen = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
+    seen = graph.node("Reshape", seen, graph.node("Shape", states))
+    states, total = graph.added(total, seen, f"{layer}.out", f"{layer}.norms.2")
+    inner = graph.gelu(states, f"{layer}.forward_layer.0")
+    return graph.added(total, inner, f"{layer}.forward_layer.2", after)
+
+
+def _looking(*layers: str) -> dict[str, type]:
+    """Return the inputs by which decoding layers look at the joint states."""
+    return {**dict.fromkeys(_kept(*layers), np.float32), "present": np.int32}
+
+
+def _kept(*layers: str) -> list[str]:
+    return [f"{layer}.{part}" for layer in layers for part in ("key", "value")]

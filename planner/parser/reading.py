@@ -1,0 +1,129 @@
+"""The plan parser's network at work: toolboxes, cases and messages read without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from casewright.planner.parser.arrays import (
+    Case,
+    card_arrays,
+    message_arrays,
+    name_likeness,
+    pair_arrays,
+)
+from casewright.planner.parser.graphs import Encoder, JointLayers
+from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
+from casewright.planner.parser.message import Message
+from casewright.planner.parser.pointing import Joint, Pointers, Pointing
+from casewright.planner.parser.schema import CONTEXT as FIELD
+from casewright.planner.parser.schema import WORD, Schema
+from casewright.planner.parser.votes import CaseVotes, Known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadToolbox:
+    """A toolbox and its cases as the network sees them.
+
+    Attributes:
+        schema: The toolbox.
+        nodes: States (nodes, size).
+        names: See ``arrays.name_likeness``.
+        known: The cases.
+    """
+
+    schema: Schema
+    nodes: Floats
+    names: Floats
+    known: Known
+
+
+class ArrayNetwork:
+    """Computes by ONNX Runtime what is large and by NumPy what is small. Thread-safe.
+
+    Args:
+        weights: Of the network, by name.
+
+    Raises:
+        KeyError: A weight is missing.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self._encoder, self._joint = Encoder(weights), JointLayers(weights)
+        self._votes, self._pointing = CaseVotes(weights), Pointing(weights)
+        self._linear = {name: Linear(weights, name) for name in _LINEAR}
+        self._types = weights["node_type.weight"]
+        self._relation, self._link = weights["relation.weight"].T, weights["link.weight"].T
+
+    def toolbox(self, schema: Schema, cases: Sequence[Case]) -> ReadToolbox:
+        """Read a toolbox.
+
+        Args:
+            schema: The toolbox.
+            cases: At least one message with its plan.
+        """
+        read = [self._read(message) for message, _ in cases]
+        vectors = np.stack([vector for vector, _, _ in read])
+        known = self._votes.known(schema, cases, vectors, [words for _, words, _ in read])
+        return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), known)
+
+    def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
+        """Return what points for a message that has words."""
+        schema, known = toolbox.schema, toolbox.known
+        vector, words, fields = self._read(message)
+        votes = self._votes(vector, known, message.fields)
+        features = self._linear["word_features"](np.array(message.features, np.float32))
+        states = [
+            self._linear["word"](words) + features + self._types[WORD],
+            self._linear["field"](fields) + self._types[FIELD],
+            toolbox.nodes + votes.states,
+        ]
+        pairs = pair_arrays(schema, [message])
+        present = pairs["present"][0]
+        bias = self._relation[:, pairs["relations"]]
+        bias[:, :, ~present] = HIDDEN
+        links = (pairs["links"][0] @ self._link).transpose(2, 0, 1)
+        first, last = links.shape[1:]
+        bias[:, :first, -last:] += links
+        bias[:, -last:, :first] += links.transpose(0, 2, 1)
+        bias = bias.reshape(self._joint.count, -1, *bias.shape[1:])
+        joined, kept = self._joint(np.concatenate(states), bias, present)
+        return Pointers(
+            self._pointing,
+            Joint(message, schema, joined, kept, len(fields), votes, known, toolbox.names),
+        )
+
+    def _read(self, message: Message) -> tuple[Floats, Floats, Floats]:
+        """Return the states of a message (encoder,), of its words and of its context fields."""
+        states = self._encoder(message.ids, message.types)
+        arrays = message_arrays([message])
+        own = states[: message.types.index(1) if 1 in message.types else None]
+        return own.mean(0), arrays["words"][0] @ states, arrays["fields"][0] @ states
+
+    def _nodes(self, schema: Schema) -> Floats:
+        """Return the states of a toolbox's nodes (nodes, size)."""
+        arrays = card_arrays(schema)
+        states = [self._encoder(card, [0] * len(card)) for card in schema.cards]
+        width = arrays["ids"].shape[1]
+        flat = np.concatenate([np.pad(own, ((0, width - len(own)), (0, 0))) for own in states])
+        parts = np.split(arrays["nodes"] @ flat, np.cumsum(schema.sizes[:-1]))
+        nodes = [self._linear[f"node.{number}"](part) for number, part in enumerate(parts)]
+        nodes[0] += self._linear["card"](np.stack([own[0] for own in states]))
+        nodes[0] += self._linear["tool_features"](arrays["tools"])
+        nodes[0] += self._linear["example"](arrays["examples"] @ flat)
+        nodes[1] += self._linear["parameter_features"](arrays["parameters"])
+        return np.concatenate(nodes) + self._types[schema.types()]
+
+
+_LINEAR = (
+    "word",
+    "field",
+    "word_features",
+    "tool_features",
+    "parameter_features",
+    "card",
+    "example",
+    *(f"node.{number}" for number in range(4)),
+)

@@ -1,0 +1,42 @@
+"""What a planner invents is told by kind, with its share."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.finetune.evaluation import evaluate
+from tests.finetune.evaluating import DESK, FACT, FIND, NOTHING, always, gold, items
+
+FOUR = items((FIND, "find"), (FACT, "fact"), (DESK, "desk"), (NOTHING, "no_evidence"))
+KINDS = ("invented_steps", "invented_absent", "invented_arguments")
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ('s1 = find(query="lamp")\ns2 = compare(of=s1.id)', "invented_steps"),
+        ('s1 = fact(of="B07", query=question, colour="red")', "invented_arguments"),
+        ('s1 = find(query="lamp")\ns2 = fact(of=s1.price, query=question)', "invented_arguments"),
+        ("I would look it up.", None),
+        (FACT, None),
+    ],
+    ids=["step", "undeclared argument", "field that no result has", "no plan", "a valid plan"],
+)
+def test_each_kind_of_invention_is_counted_once_a_plan(written: str, kind: str | None) -> None:
+    planner = always(FIND, fallback="invalid", written=written)
+    figures = evaluate(FOUR, {"a": planner}, resamples=20).figures["a"]
+    assert {name: figures[name].value for name in KINDS} == {
+        name: float(name == kind) for name in KINDS
+    }
+
+
+def test_a_tool_that_other_toolboxes_have_is_told_from_one_of_none() -> None:
+    asked = [FOUR[0], FOUR[1].without("desk")]
+    figures = evaluate(asked, {"a": always(DESK)}, resamples=20).figures["a"]
+    assert figures["invented_absent"].value == 1 / 2
+    assert figures["invented_steps"].value == 0
+
+
+def test_the_gold_plans_invent_nothing() -> None:
+    figures = evaluate(FOUR, {"gold": gold(FOUR)}, resamples=20).figures["gold"]
+    assert [figures[name].value for name in KINDS] == [0, 0, 0]

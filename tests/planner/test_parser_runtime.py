@@ -1,0 +1,86 @@
+"""What plans without torch: the same plans as by the network that was trained, in any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from casewright.errors import InputError
+from casewright.finetune.corpus import CorpusToolbox, read_corpus
+from casewright.planner import MAX_STEPS, AnnotatedQuery
+from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser.runtime import ParserRuntime, open_runtime
+from casewright.planner.parser.weights import FOLDER as SHIPPED
+from casewright.planner.parser.weights import ParserCard, save_parser, trained_weights
+from casewright.tools import Toolbox
+from tests.planner.helpers import ROWS, SHOP
+from tests.planner.parsers import eager_runtime, runtime
+
+QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
+shipped = cache(open_runtime)
+
+
+def check_same(
+    own: ParserRuntime,
+    torchs: ParserRuntime,
+    toolbox: Toolbox,
+    known: Iterable[AnnotatedQuery],
+    queries: Iterable[AnnotatedQuery],
+) -> None:
+    cases = [PlanCase(case.query, case.plan, case.record.context) for case in known]
+    prepared, other = own.prepare(toolbox, cases), torchs.prepare(toolbox, cases)
+    for query in queries:
+        message = (query.query, query.record.context, MAX_STEPS)
+        (_, ours), (_, theirs) = own.plans(prepared, *message), torchs.plans(other, *message)
+        assert [plan.steps for plan in ours] == [plan.steps for plan in theirs], query.query
+        scores = [plan.score for plan in theirs]
+        assert [plan.score for plan in ours] == pytest.approx(scores, abs=1e-3)
+
+
+@pytest.mark.parametrize(("seed", "known"), [(0, 0), (1, len(QUERIES))])
+def test_an_untrained_parser_plans_as_by_torch(seed: int, known: int) -> None:
+    check_same(runtime(seed), eager_runtime(seed), SHOP, QUERIES[:known], QUERIES[::4])
+
+
+def test_the_shipped_parser_plans_as_by_torch() -> None:
+    box = read_corpus("validation")[0]
+    check_same(shipped(), shipped(torch=True), box.toolbox, box.queries[:10], box.queries[10:13])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [0, 10])
+@pytest.mark.parametrize("box", read_corpus("validation"), ids=lambda box: box.name)
+def test_the_shipped_parser_plans_as_by_torch_for_every_message(
+    box: CorpusToolbox, known: int
+) -> None:
+    queries = box.queries
+    check_same(shipped(), shipped(torch=True), box.toolbox, queries[:known], queries[known:])
+
+
+def test_threads_plan_as_one_after_the_other() -> None:
+    parser = runtime()
+    prepared = parser.prepare(SHOP, [])
+    plan = partial(parser.plans, prepared, context={}, most_steps=MAX_STEPS)
+    questions = [query.query for query in QUERIES[::4]] * 4
+    alone = [plan(question)[1] for question in questions]
+    with ThreadPoolExecutor(4) as pool:
+        assert [plans for _, plans in pool.map(plan, questions)] == alone
+
+
+def test_weights_that_lack_one_are_refused_with_its_name(tmp_path: Path) -> None:
+    weights = {name: part for name, part in trained_weights(SHIPPED).items() if name != "start"}
+    save_parser(tmp_path, weights, ParserCard())
+    with pytest.raises(InputError, match="there is no 'start'"):
+        open_runtime(tmp_path)
+
+
+def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
+    save_parser(tmp_path, {"start": torch.zeros(1)}, ParserCard())
+    (tmp_path / "parser.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="do not fit"):
+        open_runtime(tmp_path)
