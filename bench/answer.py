@@ -13,7 +13,7 @@ from casewright.bench.harness import open_ground, p50, p95, timed
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
-from casewright.serve.scopes import demo_scope
+from casewright.serve.session.scopes import demo_scope
 from casewright.stores import CaseStore
 from casewright.stores.progress import progress_bar
 

@@ -30,8 +30,7 @@ from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, ChatPlanner, Planner, chat_model, plan_store
 from casewright.planner.chat_call import ask
 from casewright.planner.chat_failure import failure
-from casewright.serve.planners import CASE_PLANNER, make_planner
-from casewright.serve.session import open_reader
+from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -237,7 +236,7 @@ def measure_chat(
     with served(url, model, (f"{query.query}\n{query.plan}" for query in known)) as server:
         chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
         with plan_store(known, ground.uncached) as cases:
-            case_planner = make_planner(CASE_PLANNER, cases, open_reader(ground.domain))
+            case_planner = make_planner(CASE_PLANNER, cases, ground.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
             planned = {
                 name: _plan_all(one, picked, ground.toolbox, log)

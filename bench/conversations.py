@@ -13,9 +13,8 @@ from casewright.errors import InputError
 from casewright.finetune.evaluation import Verdict
 from casewright.planner import AnnotatedQuery, plan_store
 from casewright.planner.conversations import Conversation
+from casewright.planner.named import make_planner
 from casewright.planner.request import Planner, Turn
-from casewright.serve.planners import make_planner
-from casewright.serve.session import open_reader
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox
 
@@ -42,7 +41,7 @@ def measure_conversations(domain_name: str) -> Report:
         "questions_that_stand_alone": float(len(alone)),
     }
     with plan_store(domain.queries(), ground.uncached) as store:
-        reader = open_reader(domain)
+        reader = domain.open_reader()
         for name in shipped_planners():
             planner = make_planner(name, store, reader)
             for label, histories in _histories(kept).items():

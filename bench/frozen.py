@@ -11,10 +11,9 @@ from casewright.finetune.evaluation import as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
 from casewright.planner.fallback import FallbackPlanner
+from casewright.planner.named import CASE_PLANNER, SHAPE_PLANNER, make_planner
 from casewright.planner.request import Planner
 from casewright.planner.shipped import SHIPPED, is_shipped
-from casewright.serve.planners import CASE_PLANNER, SHAPE_PLANNER, make_planner
-from casewright.serve.session import open_reader
 
 
 def shipped_planners() -> tuple[str, ...]:
@@ -33,7 +32,7 @@ def measure_frozen(domain_name: str) -> Report:
     rows: list[dict[str, Any]] = []
     figures = {"queries": float(len(kept)), "queries_with_a_neighbour": float(sum(near))}
     with plan_store(known, ground.uncached) as store:
-        reader = open_reader(domain)
+        reader = domain.open_reader()
         planners: dict[str, Planner] = {
             name: make_planner(name, store, reader) for name in shipped_planners()
         }

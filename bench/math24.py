@@ -22,12 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.bench.harness import mean
+from casewright.bench.ranking import KS, NAMES, Floats, ranking_figures
 from casewright.bench.report import Report
 from casewright.domains.math24.answer import check
 from casewright.domains.math24.counts import counts
 from casewright.domains.math24.decomposition import CATEGORIES, PAIRS, Class, classes
 from casewright.domains.math24.dialogue import tries
-from casewright.domains.math24.latent_training import train_comparing_latent, train_paper_latent
+from casewright.domains.math24.latent_training import (
+    Contrast,
+    train_comparing_latent,
+    train_paper_latent,
+)
 from casewright.domains.math24.prompts import KINDS, Kind, prompt
 from casewright.domains.math24.puzzle import Problem, problem_of
 from casewright.domains.math24.reuse import attempts
@@ -41,15 +46,21 @@ if TYPE_CHECKING:
 CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
 #: What puzzles are compared by.
 FEATURES, PAPER, COMPARING = "features", "latent, the paper's network", "latent, by comparison"
+NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
 SOLVER = "for comparison: a solver's classes, which say it all"
 REUSE = "reuse, no model"
 #: What is carried over where no case is asked: always the same plan, the trivial answer.
 TRIVIAL: Class = (24, 2, 3)
-#: Nearest cases that are looked at; each figure is the mean over them.
-KS = (1, 2, 3, 4, 5)
-NAMES = ("precision", "recall", "F1", "NDCG", "MRR")
+#: What is tried for all puzzles alike: all pairs for one factor, and where it fails for the next.
+CONTROLS: dict[str, Sequence[Class]] = {
+    **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in CATEGORIES},
+    "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
+}
+RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
+#: What ``--nested`` chooses from.
+GRID = [Contrast(t, share) for t in (0.05, 0.1, 0.2) for share in (0.7, 1.0)]
 SHARES = ("accuracy", "faithfulness", "negative rejection")
 #: Our rows that the paper has, too.
 _PRINTED = {FEATURES: "features", PAPER: "latent", COMPARING: "latent"}
@@ -72,7 +83,6 @@ TABLE_2 = {
 }
 
 Vectors = NDArray[np.float32]
-Floats = NDArray[np.float64]
 Classes = frozenset[Class]
 Labels = Sequence[Classes]
 #: From places of training puzzles and their labels, and a run's number: a vector for each puzzle.
@@ -137,8 +147,17 @@ def read_puzzles(folder: Path) -> Puzzles:
     return Puzzles(problems, known, tests)
 
 
-def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Report:
-    """Retrieve and answer for the paper's splits."""
+def measure_math24(
+    data: Path, chat: str | None = None, runs: int = 10, *, nested: bool = False
+) -> Report:
+    """Retrieve and answer for the paper's splits.
+
+    Args:
+        data: The folder of ``read_puzzles``.
+        chat: A chat model to ask as well.
+        runs: How many of the splits.
+        nested: Train a latent, too, whose settings each run chooses on its own training puzzles.
+    """
     puzzles = read_puzzles(data)
     chosen = range(min(runs, len(puzzles.splits)))
     answerers: dict[str, Answer] = {REUSE: by_reuse}
@@ -146,11 +165,11 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Repor
         from casewright.planner import chat_model
 
         answerers[chat] = by_chat(chat_model(chat))
-    ways = representations(puzzles)
+    ways = representations(puzzles, nested=nested)
     started = time.perf_counter()
     rows = _retrieval_rows(puzzles, ways, chosen)
     trained = time.perf_counter() - started
-    rows += _answer_rows(puzzles, ways[COMPARING], answerers, chosen)
+    rows += _answer_rows(puzzles, ways, answerers, chosen)
     pairs = zip(puzzles.problems, puzzles.classes, strict=True)
     more = sum(bool(classes(problem) - own) for problem, own in pairs)
     return Report(
@@ -168,7 +187,11 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Repor
             "part in training, its learning rate included.",
             "Table 2: one answer is checked exactly. Revise: a second attempt that is told what "
             "was wrong. Without a model the plans of the nearest case are carried over; general "
-            "context is one and the same plan for all, the trivial answer.",
+            "context is one and the same plan for all, the trivial answer. Of a plan's factor all "
+            "pairs are tried, so the controls that try one factor for all puzzles are what "
+            "retrieval has to be better than.",
+            "The settings of the latent by comparison were chosen on the training puzzles of all "
+            "runs together; --nested chooses them within each run.",
             "The paper's Table 2 is of chat models that are not here; --chat asks one.",
         ],
         draw=lambda axes: _draw(axes, rows),
@@ -176,8 +199,13 @@ def measure_math24(data: Path, chat: str | None = None, runs: int = 10) -> Repor
     )
 
 
-def representations(puzzles: Puzzles) -> dict[str, Represent]:
-    """Return each way to represent puzzles by its name; a run is trained once and then kept."""
+def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
+    """Return each way to represent puzzles by its name; a run is trained once and then kept.
+
+    Args:
+        puzzles: With their splits.
+        nested: With the latent whose settings each run chooses.
+    """
     problems = puzzles.problems
 
     def of_counts(places: Sequence[int], labels: Labels, run: int) -> Vectors:
@@ -190,6 +218,21 @@ def representations(puzzles: Puzzles) -> dict[str, Represent]:
     def comparing(places: Sequence[int], labels: Labels, run: int) -> Vectors:
         known = [problems[place] for place in places]
         return train_comparing_latent(known, labels, seed=run).vectors(problems)
+
+    def chosen(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[place] for place in places]
+        apart = np.random.default_rng(run).permutation(len(known))[: len(known) // 4]
+        inner = Puzzles(known, labels, [apart.tolist()])
+
+        def precision(contrast: Contrast) -> float:
+            def trained(own: Sequence[int], of: Labels, _: int) -> Vectors:
+                some = [known[place] for place in own]
+                return train_comparing_latent(some, of, seed=run, contrast=contrast).vectors(known)
+
+            return float(table_of(inner, trained, [0])["SCD"][:, 0].mean())
+
+        best = max(GRID, key=precision)
+        return train_comparing_latent(known, labels, seed=run, contrast=best).vectors(problems)
 
     def shuffled(places: Sequence[int], labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
@@ -209,6 +252,7 @@ def representations(puzzles: Puzzles) -> dict[str, Represent]:
         return lambda places, labels, run: made(tuple(places), tuple(labels), run)
 
     ways = {FEATURES: of_counts, PAPER: paper, COMPARING: comparing, SHUFFLED: shuffled}
+    ways |= {NESTED: chosen} if nested else {}
     return {name: kept(way) for name, way in {**ways, RANDOM: random, SOLVER: solver}.items()}
 
 
@@ -238,19 +282,8 @@ def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str)
         [[judge(test, case) for case in row] for test, row in zip(asked, order, strict=True)]
     )
     there = np.array([sum(judge(test, case) for case in cases) for test in asked])
-    gains = 1 / np.log2(np.arange(2, KS[-1] + 2))
-    rows = []
-    for k in KS:
-        some = hits[:, :k]
-        precision = some.mean(axis=1)
-        recall = some.sum(axis=1) / np.maximum(there, 1)
-        both = precision + recall
-        f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both > 0)
-        # The paper's ideal has k relevant ones, however many there are.
-        ndcg = (some * gains[:k]).sum(axis=1) / gains[:k].sum()
-        first = np.where(some.any(axis=1), 1 / (some.argmax(axis=1) + 1), 0)
-        rows.append([figure.mean() for figure in (precision, recall, f1, ndcg, first)])
-    return np.array(rows)
+    figures: Floats = ranking_figures(hits, there).mean(axis=2)
+    return figures
 
 
 def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
@@ -259,6 +292,21 @@ def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) ->
         return False
     own = plans if kind == "top" else (TRIVIAL,)
     return any(check(made, problem).right for made in islice(attempts(problem, own), most))
+
+
+def by_own_pair(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
+    """Answer by the plans of the nearest cases at the places that these have, and no others."""
+    tried = attempts(problem, plans, other_pairs=False)
+    return any(check(made, problem).right for made in islice(tried, most))
+
+
+def by_plans(fixed: Sequence[Class]) -> Answer:
+    """Return an answerer that tries the same plans for all puzzles, whatever cases have."""
+
+    def answer(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
+        return by_reuse(problem, "top", fixed, most)
+
+    return answer
 
 
 def by_chat(model: BaseChatModel) -> Answer:
@@ -294,13 +342,28 @@ def _retrieval_rows(
 
 
 def _answer_rows(
-    puzzles: Puzzles, way: Represent, answerers: dict[str, Answer], runs: Sequence[int]
+    puzzles: Puzzles,
+    ways: dict[str, Represent],
+    answerers: dict[str, Answer],
+    runs: Sequence[int],
 ) -> list[dict[str, Any]]:
-    found = [
-        ((name, kind, most), answered(puzzles, way, answer, kind, runs, most))
+    way = ways[COMPARING]
+    asked: list[tuple[str, Represent, Answer, Kind, int]] = [
+        (name, way, answer, kind, most)
         for name, answer in answerers.items()
         for kind in KINDS
         for most in (1, 2)
+    ]
+    for name, plans in CONTROLS.items():
+        asked.append((name, way, by_plans(plans), "general", len(plans)))
+    for most in (1, 2):
+        asked.append((RANDOM_CASE, ways[RANDOM], by_reuse, "top", most))
+        asked.append((OWN_PAIR, way, by_own_pair, "top", most))
+        if NESTED in ways:
+            asked.append((f"{REUSE}, by the {NESTED}", ways[NESTED], by_reuse, "top", most))
+    found = [
+        ((name, kind, most), answered(puzzles, way, answer, kind, runs, most))
+        for name, way, answer, kind, most in asked
     ]
     published = [
         ((f"paper: {model}", kind, 1), shares)

@@ -21,16 +21,16 @@ from casewright.finetune.evaluation import MULTI_STEP, Verdict, as_row, score_cl
 from casewright.finetune.folds import SAME_GROUP, group_folds, similarity_groups
 from casewright.planner import AnnotatedQuery, CasePlanner, plan_store
 from casewright.planner.fallback import FallbackPlanner
-from casewright.planner.reader import Reader
-from casewright.planner.reader_weights import save_reader
-from casewright.planner.request import Planner
-from casewright.serve.planners import (
+from casewright.planner.named import (
     CASE_PLANNER,
     CLASSIFIERS,
     SHAPE_PLANNER,
     check_planner,
     make_planner,
 )
+from casewright.planner.reader import Reader
+from casewright.planner.reader_weights import save_reader
+from casewright.planner.request import Planner
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox

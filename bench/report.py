@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from casewright.serve.measured import commit, machine, save_plot
-from casewright.serve.output import print_json, print_table
+from casewright.serve.cli.measured import commit, machine, save_plot
+from casewright.serve.cli.output import print_json, print_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from casewright.bench.harness import p50, running
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.graph import RunContext
-from casewright.serve.scopes import demo_scope
-from casewright.serve.session import EXTRACTIVE, make_generator, open_session
+from casewright.graph.named import EXTRACTIVE
+from casewright.serve.session.scopes import demo_scope
+from casewright.serve.session.session import open_session
 from casewright.stores.progress import progress_bar
 
 CLIENTS = (1, 8, 32)
@@ -191,7 +192,7 @@ def measure_service(domain: str, each: int, requests: int, seed: int = 0) -> Rep
 async def _bare(domain: str, questions: Sequence[str]) -> dict[int, Load]:
     session = open_session(domain)
     try:
-        graph = session.graph(make_generator(EXTRACTIVE, session.encoder, session.domain))
+        graph = session.graph(EXTRACTIVE)
         context = RunContext(scope=demo_scope(session.domain.scopes))
 
         async def ask(question: str) -> float | None:

@@ -19,7 +19,7 @@ from casewright.bench.models import ModelChoice, tokenizer_texts
 from casewright.bench.report import Report
 from casewright.bench.scripts import shuffled_queries
 from casewright.errors import InputError
-from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.finetune.training.arguments import lora_config

@@ -1,4 +1,4 @@
-"""RAGSys's study (Contal and McGoldrick 2024, section 5): six retrievers, four measures.
+"""RAGSys's study (Contal and McGoldrick 2024, section 4): six retrievers, four measures.
 
 On TruthfulQA's multiple-choice questions (Lin et al. 2022), each right answer of which is a case.
 """
@@ -6,6 +6,7 @@ On TruthfulQA's multiple-choice questions (Lin et al. 2022), each right answer o
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,8 @@ SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, bias": RELEVANCE_DIVERSITY_BIAS,
 }
 NAMES = (PRIMER, *SELECTORS)
+#: Beside the paper's six: answers that surprise the model come first (its section 4.3).
+REVERSED = {"relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05)}
 #: The retriever on whose answers the labels are shuffled, and how often they are.
 _LAST, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
@@ -71,9 +74,26 @@ PAPER = {
     "MC3": "mass (TruthfulQA's MC2)",
 }
 #: Questions that the two ways of scoring are timed on, and turns that each way has.
-_TIMED, TURNS = 64, 3
-#: The paper's tables, which are not part of this package: model to retriever to measure to figure.
-Published = Mapping[str, Mapping[str, Mapping[str, float]]]
+_TIMED, TURNS = 2, 3
+#: RAGSys, Tables 1 and 2: model to a row a retriever of ``NAMES``, its measures as in ``PAPER``.
+PUBLISHED = {
+    "Mistral-7B-v0.1": (
+        (-20.40, 0.2815, 0.2086, 0.4285),
+        (-33.56, 0.2411, 0.1652, 0.3596),
+        (-12.71, 0.4455, 0.3664, 0.5925),
+        (-13.63, 0.4602, 0.3663, 0.5969),
+        (-12.37, 0.5177, 0.3930, 0.6616),
+        (-14.54, 0.4676, 0.3592, 0.6255),
+    ),
+    "Llama-3-8B-chat": (
+        (-22.12, 0.3623, 0.2709, 0.5195),
+        (-17.55, 0.3831, 0.2876, 0.5729),
+        (-17.20, 0.4920, 0.4046, 0.6518),
+        (-17.14, 0.5043, 0.4083, 0.6570),
+        (-16.14, 0.5520, 0.4173, 0.7009),
+        (-15.80, 0.5177, 0.4007, 0.6841),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +106,6 @@ class Study:
     device: str | None = None
     dtype: str | None = None
     primer: Path | None = None
-    published: Path | None = None
     work: Path | None = None
     k: int = 6
     limit: int | None = None
@@ -134,34 +153,6 @@ def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
     ]
 
 
-def read_published(file: Path) -> Published:
-    """Read ``{"Mistral-7B": {"relevance": {"DPO": …, "MC1": …, "MC2": …, "MC3": …}}}``.
-
-    Raises:
-        InputError: The file cannot be read, or names another retriever or measure.
-    """
-    try:
-        made = {
-            str(model): {
-                str(row): {str(name): float(value) for name, value in figures.items()}
-                for row, figures in rows.items()
-            }
-            for model, rows in json.loads(file.read_text(encoding="utf-8")).items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{file} has no published figures. Write {{model: {{retriever: {{measure: number}}}}}}."
-        ) from error
-    for model, rows in made.items():
-        for row, figures in rows.items():
-            if row not in NAMES or not set(figures) <= set(PAPER):
-                raise InputError(
-                    f"{file}, {model}: {row!r} with {sorted(figures)}. Retrievers are "
-                    f"{', '.join(NAMES)}; measures are {', '.join(PAPER)}."
-                )
-    return made
-
-
 def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     """Run the study.
 
@@ -170,7 +161,6 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     """
     every = read_truthfulqa(study.data)
     pairs = None if study.primer is None else read_demonstrations(study.primer)
-    published = {} if study.published is None else read_published(study.published)
     if is_chat(study.model):
         raise InputError(
             f"{study.model!r} is a chat model: it tells no probabilities of a demonstration, which "
@@ -178,7 +168,8 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         )
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
     assert isinstance(scorer, ModelScorer)
-    questions = every[: study.limit]
+    # A lower limit takes the first of a higher one's, whose scores are kept.
+    questions = random.Random(study.seed).sample(every, len(every))[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
     recorded = RecordedScorer(scorer, work / "scores.sqlite")
@@ -208,10 +199,6 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     count = len(questions)
     logprobs = {name: flat[n * count : (n + 1) * count] for n, name in enumerate(shown)}
     rows = _rows(study, questions, shown, logprobs)
-    for model, table in published.items():
-        for row in rows:
-            figures = table.get(row["retriever"], {})
-            row |= {f"{model}: {name}": figures.get(name) for name in PAPER}
     own = [row for row in rows if row["retriever"] in NAMES]
     note("Timing the two ways of scoring …")
     return Report(
@@ -222,7 +209,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             "questions": count,
             "retrievers": {
                 name: {"lambda_d": s.lambda_d, "lambda_b": s.lambda_b}
-                for name, s in SELECTORS.items()
+                for name, s in {**SELECTORS, **REVERSED}.items()
             },
             "seed": study.seed,
         },
@@ -231,8 +218,8 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             "study_seconds": spent,
             "study_answers_scored_in_this_run": float(new),
         },
-        rows=rows,
-        notes=_notes(scorer.name, own, bool(published)),
+        rows=[*rows, *_published_rows(rows[0])],
+        notes=_notes(scorer.name, own),
         draw=lambda axes: _draw(axes, own, scorer.name),
     )
 
@@ -245,7 +232,7 @@ def _shown(
         # In the prompt's order.
         primer = [Demonstration(case.problem["question"], str(case.solution)) for case in pairs]
         yield PRIMER, [Shown(tuple(primer))] * len(questions)
-    for name, selector in SELECTORS.items():
+    for name, selector in {**SELECTORS, **REVERSED}.items():
         yield name, shown_by(store, selector, questions, study.k, READING)
     drawn = shown_at_random(store, questions, study.k, READING, study.seed)
     yield "cases drawn at random", drawn
@@ -276,6 +263,15 @@ def _rows(
     if PRIMER not in shown:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
     return rows
+
+
+def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the paper's tables as rows of the same columns."""
+    for model, table in PUBLISHED.items():
+        for name, figures in zip(NAMES, table, strict=True):
+            measured = dict(zip(PAPER.values(), figures, strict=True))
+            row = {"retriever": f"published, {model}: {name}", **measured}
+            yield {**dict.fromkeys(columns), **row}
 
 
 def _row(
@@ -339,17 +335,13 @@ def _speed(scorer: ModelScorer, asked: Sequence[Asked]) -> dict[str, float]:
     }
 
 
-def _notes(model: str, rows: Sequence[dict[str, Any]], beside: bool) -> list[str]:
+def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     notes = [
-        f"The model is {model}. A small one that was trained on other text knows nothing of these "
-        "questions: its figures say nothing of the paper's Mistral-7B and Llama-3-8B.",
+        f"The model is {model}. A small one knows little of these questions: what is studied is "
+        "the differences between retrievers, beside those published (RAGSys, Tables 1 and 2).",
         "Each question is asked without cases of its own. Margin is Δ with its 95 % interval over "
         "questions; DPO is log σ(Δ).",
     ]
-    if not beside:
-        notes.append(
-            "The paper's figures are not part of this package: --published FILE sets them beside."
-        )
     for name in ("margin", *PAPER.values()):
         ranked = sorted(rows, key=lambda row: -row[name])
         notes.append(f"By {name}: {' > '.join(row['retriever'] for row in ranked)}.")

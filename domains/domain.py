@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from casewright.domains.image_answer import ImageAnswer
-from casewright.planner import AnnotatedQuery
+from casewright.domains.own_answer import Option, OwnAnswer, OwnRequest
+from casewright.planner import AnnotatedQuery, Reader
 from casewright.planner.conversations import Conversation
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import Strategy
 from casewright.tools import Search, Toolbox
+
+if TYPE_CHECKING:
+    from casewright.graph import Generator
 
 
 class MakeSearch(Protocol):
@@ -68,18 +71,15 @@ class Domain:
             it may have any, and has to give one.
         reader: Folder of a reader that was trained on its annotated queries; ``None`` where there
             is none.
-        open_at: Opens its stores where a user has them, in a folder or on a server by its URL;
-            ``None`` where the domain's cases are its own.
+        planner: Who plans where nobody says; ``case`` where that cannot run here.
+        options: Options that it adds to ``ask``; those of its scope fields are added to them.
+        openers: By an option's name, what opens its stores by that option's value, in a folder.
         mark: The file that its folder has once its stores are built.
-        open_source: Opens it for a source tree, by the tree's folder; ``None`` where it is about
-            none.
         looping: Returns the open domain with a toolbox whose steps search by relevance feedback;
             ``None`` where a single search does as well.
-        quotes_code: Its evidence is code, quoted line by line and in full.
-        answer_image: Answers about an image: given the open domain, its file, a chat model if
-            one is to answer, its name, details, and whether what is proved is retained; ``None``
-            where the domain reads none.
-        image_details: Names of what can be told of an image beside it.
+        generator: Makes what quotes its evidence where no language model words the answer.
+        answer: Answers what its options, but for those of ``openers``, ask without a question;
+            ``None`` where each question is in words.
         tool_pools: File of other names and descriptions for its tools, that training prompts draw
             from; ``None`` where there is none.
     """
@@ -93,11 +93,15 @@ class Domain:
     conversations: Callable[[], list[Conversation]] = list
     scopes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reader: Path | None = None
-    open_at: Callable[[str, Encoder], OpenDomain] | None = None
+    planner: str = "case"
+    options: Sequence[Option] = ()
+    openers: Mapping[str, Callable[[Path, Encoder, str], OpenDomain]] = field(default_factory=dict)
     mark: str = "built.json"
-    open_source: Callable[[Path, Encoder, str], OpenDomain] | None = None
     looping: Callable[[OpenDomain, MakeSearch], OpenDomain] | None = None
-    quotes_code: bool = False
+    generator: Callable[[], Generator] | None = None
     tool_pools: Path | None = None
-    answer_image: Callable[..., ImageAnswer] | None = None
-    image_details: Sequence[str] = ()
+    answer: Callable[[OpenDomain, OwnRequest], OwnAnswer] | None = None
+
+    def open_reader(self) -> Reader | None:
+        """Return its reader, if it has one."""
+        return Reader(self.reader) if self.reader is not None else None

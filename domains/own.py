@@ -11,6 +11,7 @@ from casewright.domains.domain import Domain, OpenDomain
 from casewright.domains.python_file import own_code
 from casewright.errors import CasewrightError, InputError
 from casewright.planner import AnnotatedQuery, plan_store, read_annotated
+from casewright.planner.named import CASE_PLANNER, PARSER
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
@@ -88,6 +89,7 @@ def own_domain(
         queries=lambda: list(known),
         scopes=who,
         reader=folder,
+        planner=PARSER if folder is None else CASE_PLANNER,
     )
 
 

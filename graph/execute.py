@@ -4,7 +4,8 @@ Every step is one LangGraph ``@task``, called in plan order when the node starts
 task by its name and the order of its calls, not by its arguments: called when its inputs are there,
 a resumed run could be given the stored result of another step. So a task awaits its inputs inside,
 and a step starts as soon as what it refers to is there, with no superstep barrier. A step is
-finished once the checkpointer has its result; a resumed run repeats no finished step.
+finished once the checkpointer has its result; a resumed run repeats no finished step, but for one
+that was given a result which the checkpointer has not.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from casewright.graph.references import Known, MissingReferenceError
 from casewright.graph.traces import in_step
 from casewright.planner import Plan
 from casewright.tools import CallContext, Toolbox
+from casewright.tools.plain import plain
 
 Write = Callable[[Any], None]
 #: Threads that LangGraph's synchronous streaming needs beside those of the steps.
@@ -102,7 +104,13 @@ class Execution:
                 ended.append(future.result())
             except GraphInterrupt as interrupt:
                 asked.append(interrupt)
-        return _paused(asked) if asked else ended
+        if asked:
+            return _paused(asked)
+        for number in range(1, len(ended) + 1):
+            if self._stale(number, ended):
+                futures[number - 1] = _task(step, number, self.plan.steps[number - 1].tool)
+                ended[number - 1] = futures[number - 1].result()
+        return ended
 
     async def arun(self) -> list[dict[str, Any]]:
         """Run every step on the event loop; returns one JSON-plain outcome a step."""
@@ -128,11 +136,37 @@ class Execution:
 
         for number in range(1, len(self.plan.steps) + 1):
             futures.append(_task(step, number, self.plan.steps[number - 1].tool))
+            # Of a run that is cancelled nobody asks what its steps raised.
+            futures[-1].add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         await asyncio.wait(futures)
         ends = [future.exception() for future in futures]
         if asked := [end for end in ends if isinstance(end, GraphInterrupt)]:
             return _paused(asked)
-        return [future.result() for future in futures]
+        ended = [future.result() for future in futures]
+        for number in range(1, len(ended) + 1):
+            if self._stale(number, ended):
+                futures[number - 1] = _task(step, number, self.plan.steps[number - 1].tool)
+                ended[number - 1] = await futures[number - 1]
+        return ended
+
+    def _stale(self, number: int, ended: Sequence[Mapping[str, Any]]) -> bool:
+        """Say whether a step was given other results than those that its run ends with.
+
+        A step's result may be kept though that of a step before it could not be: resumed, that one
+        is called again, and may return something else.
+        """
+        needed = {k: Outcome.from_json(ended[k - 1]) for k in self._needs(number)}
+        if not needed:
+            return False
+        skipped = ended[number - 1]["status"] == "skipped"
+        try:
+            given = self._arguments(number, needed)
+        except MissingReferenceError:
+            return not skipped
+        return bool(skipped or plain(given) != ended[number - 1]["arguments"])
+
+    def _arguments(self, number: int, needed: Mapping[int, Outcome]) -> Mapping[str, Any]:
+        return Known(self.question, self.context, needed).arguments(self.plan.steps[number - 1])
 
     def _needs(self, number: int) -> list[int]:
         return sorted({ref.step for ref in self.plan.steps[number - 1].references()})
@@ -141,7 +175,7 @@ class Execution:
         """Return the call of a step, or its outcome where something that it needs is missing."""
         step = self.plan.steps[number - 1]
         try:
-            arguments = Known(self.question, self.context, needed).arguments(step)
+            arguments = self._arguments(number, needed)
         except MissingReferenceError as missing:
             return Outcome(f"s{number}", step.tool, "skipped", error=str(missing))
         own = f"s{number}"

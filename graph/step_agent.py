@@ -25,6 +25,8 @@ from casewright.graph.references import Known, MissingReferenceError
 from casewright.planner import PlanRequest, PlanResult, Prompt, Step, parse_plan, render_prompt
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import MAX_TOKENS
+from casewright.planner.named import NamedPlanner, PlannerParts
+from casewright.planner.named_planners import local_model
 from casewright.planner.plan_cases import similar_plans
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox
 from casewright.tools.deadline import start_daemon
@@ -283,3 +285,26 @@ def told(outcome: Outcome) -> str:
     found: Any = list(outcome.rows[:ROWS]) or outcome.error or "nothing was found"
     text = json.dumps(found, ensure_ascii=False)[:CHARACTERS]
     return f"\nResults of {outcome.step}: {text}\nNext step:\n"
+
+
+def _named(parts: PlannerParts) -> AgentPlanner:
+    from casewright.planner import CasePlanner
+
+    return AgentPlanner(
+        local_model(parts.name, parts.settings),
+        scope=parts.scope,
+        fallback=CasePlanner(parts.plan_cases, parts.reader),
+        plan_cases=parts.plan_cases,
+        examples=parts.settings.examples or 0,
+    )
+
+
+#: What the entry point of the planner ``agent`` names.
+AGENT = NamedPlanner(
+    _named,
+    "local:FOLDER",
+    takes=frozenset({"adapter", "device", "dtype", "examples"}),
+    reads=True,
+    shared=False,
+    model=local_model,
+)

@@ -56,8 +56,8 @@ class KnownPlans:
         self._facet = store.schema.facets[0]
         self.vectors = self._facet.vectors([case.problem for case in cases])
         # What a plan took from the context once says what the page is about: a product, say.
-        self._page_fields = {field for plan in self.plans for field in context_fields(plan)}
-        pages = [not self._page_fields.isdisjoint(c.metadata.get("context", ())) for c in cases]
+        self._context_fields = {field for plan in self.plans for field in context_fields(plan)}
+        pages = [not self._context_fields.isdisjoint(c.metadata.get("context", ())) for c in cases]
         self.shapes = ShapeModel(self.questions, self.vectors, pages, self.plans)
         self._tools = {tool for plan in self.plans for tool in plan.tools}
 
@@ -68,9 +68,9 @@ class KnownPlans:
         )[0]
         return found
 
-    def has_page(self, request: PlanRequest) -> bool:
-        """Say whether the request's page is about something that plans refer to."""
-        return any(request.context.get(field) is not None for field in self._page_fields)
+    def has_context(self, request: PlanRequest) -> bool:
+        """Say whether the request's context has a field that plans refer to."""
+        return any(request.context.get(field) is not None for field in self._context_fields)
 
     def unknown_tools(self, request: PlanRequest, vector: NDArray[np.float32]) -> list[UnknownTool]:
         """Return the request's tools that no plan case calls."""

@@ -1,26 +1,24 @@
-"""Planners by name: the case planner, a language model, or what these are compared with."""
+"""Planners by name: ours, those of other packages, and chat models.
+
+An entry point of the group ``casewright.planners`` names a ``NamedPlanner``; see ``extensions``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from casewright.errors import InputError
-from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
-from casewright.planner.shipped import (
-    SHIPPED,
-    is_shipped,
-    load_shipped,
-    shipped_examples,
-    shipped_planner,
-)
+from casewright.errors import CasewrightError, InputError
+from casewright.extensions import extension, extensions
+from casewright.planner.parser.weights import is_parser
 
 if TYPE_CHECKING:
-    from casewright.planner import AnnotatedQuery, Planner, Reader
+    from casewright.planner.annotated import AnnotatedQuery
     from casewright.planner.language_model import LanguageModel
+    from casewright.planner.reader import Reader
+    from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
 #: With the domain's reader where it has one; without it in any case.
@@ -54,40 +52,115 @@ class ModelSettings:
     constrained: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class PlannerParts:
+    """What a planner may be made of.
+
+    Attributes:
+        name: The planner's, with what stands after its colon.
+        plan_cases: Of the domain.
+        reader: The domain's, where it has one and the planner reads.
+        settings: Those that the planner takes.
+        queries: Reads the annotated queries of the domain.
+        encoder: Theirs; ``None`` for the packaged encoder.
+        scope: Who asks, for a planner that calls tools.
+    """
+
+    name: str
+    plan_cases: CaseStore
+    reader: Reader | None = None
+    settings: ModelSettings = ModelSettings()
+    queries: Callable[[], Sequence[AnnotatedQuery]] = list
+    encoder: Encoder | None = None
+    scope: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlanner:
+    """What an entry point of the group ``casewright.planners`` names.
+
+    Attributes:
+        make: Makes the planner; raises ``InputError`` where its parts do not do.
+        argument: What stands after the name and a colon, for people; empty where nothing may.
+        bare: Whether the name may also stand alone.
+        takes: Names of the fields of ``ModelSettings`` that it takes; one that takes ``device``
+            has a language model in this process.
+        reads: Whether it uses the domain's reader.
+        shared: Whether it can plan for several askers, and calls no tools.
+        model: Loads its language model, given name and settings, if it has one in this process;
+            raises ``InputError`` where there is none.
+    """
+
+    make: Callable[[PlannerParts], Planner]
+    argument: str = ""
+    bare: bool = False
+    takes: frozenset[str] = frozenset()
+    reads: bool = False
+    shared: bool = True
+    model: Callable[[str, ModelSettings], LanguageModel] | None = None
+
+    def settings(self, given: ModelSettings) -> ModelSettings:
+        """Return those of the settings that this planner takes."""
+        taken = {name: getattr(given, name) for name in self.takes}
+        return ModelSettings(**taken)
+
+
+def named_planner(name: str) -> NamedPlanner:
+    """Return what makes the planner of a name.
+
+    Raises:
+        InputError: No planner has this name.
+        DependencyError: The package that has it cannot be imported.
+    """
+    head, colon, argument = name.partition(":")
+    if head not in extensions("planner"):
+        if colon:
+            return CHAT
+        known = ", ".join(map(_form, extensions("planner")))
+        raise InputError(
+            f"There is no planner {name!r}. Planners are: {known}, or a chat model "
+            "as provider:model, for example openai:gpt-4o-mini."
+        )
+    found: NamedPlanner = extension("planner", head)
+    if not found.argument:
+        return CHAT if colon else found
+    if found.bare and not colon:
+        return found
+    before = found.argument.rpartition(":")[0]
+    if not argument.startswith(before) or not argument.removeprefix(before).strip(":"):
+        raise InputError(f"{name!r} names no model. Write {_form(head)}.")
+    return found
+
+
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
-    """Raise ``InputError`` where no planner has this name, before anything is opened."""
-    check_name(
-        "planner",
-        name,
-        *(CASE_PLANNER, SHAPE_PLANNER, PARSER, CLASSIFIERS, SHIPPED, SMOLLM2),
-        f"{LOCAL}FOLDER for a local model",
-        f"{AGENT}{LOCAL}FOLDER for one that is asked step by step",
-    )
-    given = settings or ModelSettings()
-    if name.startswith(AGENT) and not name.startswith(AGENT + LOCAL):
+    """Look whether a planner has this name and takes these settings, before anything is opened.
+
+    Raises:
+        InputError: None has it, or it does not take them.
+    """
+    planner, given = named_planner(name), settings or ModelSettings()
+    refused = {
+        part.name
+        for part in fields(ModelSettings)
+        if getattr(given, part.name) != part.default and part.name not in planner.takes
+    }
+    if "device" not in planner.takes and (of_models := refused & {"adapter", "device", "dtype"}):
+        flags = ", ".join(f"--{setting}" for setting in sorted(of_models))
         raise InputError(
-            f"{name!r} is no agent. Write {AGENT}{LOCAL} and the folder of a local model."
+            f"The planner {name!r} is no local model. Leave {flags} out; "
+            f"local models take it: --planner {LOCAL}FOLDER."
         )
-    if name in (LOCAL, AGENT + LOCAL):
-        raise InputError(
-            f"{name!r} names no model. Write {name} and a folder or a Hugging Face name."
-        )
-    if not is_local(name) and (given.adapter or given.device or given.dtype):
-        raise InputError(
-            f"The planner {name!r} is no local model. Leave --adapter, --device and --dtype out; "
-            f"they go with --planner {LOCAL}FOLDER."
-        )
-    if name == SHIPPED and given.adapter:
+    if "adapter" in refused:
         raise InputError(
             f"The planner {name!r} is an adapter itself. Leave --adapter out, or give it without "
-            f"--planner; it goes with --planner {SMOLLM2} or {LOCAL}FOLDER."
+            f"--planner; it goes with --planner {LOCAL}FOLDER."
         )
-    if not writes_locally(name) and not given.constrained:
+    if "constrained" in refused:
         raise InputError(
             f"The planner {name!r} has no grammar that can be left off. Leave --no-grammar out; it "
             f"goes with --planner {LOCAL}FOLDER."
         )
-    if ":" not in name and not is_local(name) and given.examples is not None:
+    if "examples" in refused:
         raise InputError(
             f"The planner {name!r} has no prompt. Leave --examples out; it goes with a language "
             "model."
@@ -99,79 +172,41 @@ def check_shared(name: str | None) -> None:
 
     No name is the domain's own planner, which can.
     """
-    if name is not None and name.startswith(AGENT):
+    if name is not None and not named_planner(name).shared:
         raise InputError(
             f"The planner {name!r} calls tools while it plans, for one asker, and here there are "
             "many. Choose another planner."
         )
 
 
-def check_name(kind: str, name: str, *own: str) -> None:
-    """Raise ``InputError`` where a name is none of our own, nor a chat model's."""
-    if name not in own and ":" not in name:
-        raise InputError(
-            f"There is no {kind} {name!r}. {kind.capitalize()}s are: {', '.join(own)}, or a chat "
-            "model as provider:model, for example openai:gpt-4o-mini."
-        )
-
-
 def is_local(name: str) -> bool:
     """Say whether a planner of this name has a language model in this process."""
-    return writes_locally(name.removeprefix(AGENT))
+    return named_planner(name).model is not None
 
 
 def writes_locally(name: str) -> bool:
     """Say whether such a model writes the whole plan in one call."""
-    return name in (SHIPPED, SMOLLM2) or name.startswith(LOCAL)
+    return "constrained" in named_planner(name).takes
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Load the language model of a planner's name; the last one is kept.
+    """Return the language model of a planner's name; the last one is kept.
 
     Raises:
         InputError: There is no such model, or it cannot be used.
         DependencyError: A package that it needs is not installed, or the packaged base is not.
     """
-    if name == SHIPPED:
-        return _trained(shipped_planner(), settings.device, settings.dtype, SHIPPED)
-    folder = name.removeprefix(AGENT).removeprefix(LOCAL)
-    if settings.adapter is None and is_shipped(Path(folder)):
-        return _trained(Path(folder), settings.device, settings.dtype, folder)
-    return _loaded(folder, settings.adapter, settings.device, settings.dtype)
-
-
-# Not by the settings: with and without grammar, and as an agent, it is one model.
-@lru_cache(maxsize=1)
-def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
-    from casewright.planner.language_model import load_language_model
-
-    return load_language_model(name, adapter=adapter, device=device, dtype=dtype)
-
-
-@lru_cache(maxsize=1)
-def _trained(folder: Path, device: str | None, dtype: str | None, title: str) -> LanguageModel:
-    return load_shipped(folder, device=device, dtype=dtype, title=title)
-
-
-def shown_examples(name: str) -> int:
-    """Return how many plan cases a model is shown: where it was trained here, as many as then.
-
-    Args:
-        name: A planner's, of a local model or of a chat model.
-    """
-    from casewright.planner.plan_cases import EXAMPLES
-
-    if name == SHIPPED:
-        return shipped_examples()
-    folder = Path(name.removeprefix(LOCAL))
-    return shipped_examples(folder) if name.startswith(LOCAL) and is_shipped(folder) else EXAMPLES
+    model = named_planner(name).model
+    if model is None:
+        raise InputError(f"The planner {name!r} has no language model in this process.")
+    return model(name, settings)
 
 
 def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
     """Return planner and adapter; an adapter without a planner is one, since it names its base."""
-    if adapter is not None and name is None:
-        return LOCAL + adapter, None
-    return name, adapter
+    if adapter is None or name is not None:
+        return name, adapter
+    return (f"{PARSER}:{adapter}" if is_parser(Path(adapter)) else LOCAL + adapter), None
 
 
 def make_planner(
@@ -184,85 +219,44 @@ def make_planner(
     encoder: Encoder | None = None,
     scope: Mapping[str, str] | None = None,
 ) -> Planner:
-    """Return the case planner, one with a language model that falls back to it, or a baseline.
-
-    Args:
-        name: The planner's.
-        plan_cases: Of the domain.
-        reader: The domain's, if it has one.
-        settings: Of a language model.
-        queries: Reads the annotated queries that classifiers learn from.
-        encoder: Theirs; the packaged encoder by default.
-        scope: Who asks, for an agent, which calls tools.
+    """Return the planner of a name; see ``PlannerParts``.
 
     Raises:
-        InputError: There is no such planner or model, or classifiers have nothing to learn from.
+        InputError: There is no such planner or model, or it has nothing to learn from.
         DependencyError: A package that the planner needs is not installed.
     """
     given = settings or ModelSettings()
     check_planner(name, given)
-    if name == CLASSIFIERS:
-        return _classifiers(queries, encoder)
-    if name == PARSER:
-        from casewright.planner import CasePlanner
-        from casewright.planner.parser_planner import ParserPlanner
-
-        return ParserPlanner(plan_cases, follow_ups=CasePlanner(plan_cases))
-    from casewright.planner import CasePlanner
-
-    case_planner = CasePlanner(plan_cases, None if name == SHAPE_PLANNER else reader)
-    if name in (CASE_PLANNER, SHAPE_PLANNER):
-        return case_planner
-    if name.startswith(AGENT):
-        return _agent(name, given, scope, case_planner, plan_cases)
-    return _writer(name, given, case_planner, plan_cases)
+    parts = PlannerParts(
+        name, plan_cases, reader, given, queries or list, encoder, dict(scope or {})
+    )
+    return named_planner(name).make(parts)
 
 
-def _writer(name: str, given: ModelSettings, fallback: Planner, plan_cases: CaseStore) -> Planner:
-    """Return a planner whose plans a local model or a chat model writes in one call."""
-    from casewright.planner import ChatPlanner, ModelPlanner, chat_model
-
-    shown = shown_examples(name) if given.examples is None else given.examples
-    if writes_locally(name):
-        return ModelPlanner(
-            local_model(name, given),
-            fallback=fallback,
-            draft=fallback,
-            plan_cases=plan_cases,
-            examples=shown,
-            constrained=given.constrained,
-        )
-    return ChatPlanner(chat_model(name), fallback=fallback, plan_cases=plan_cases, examples=shown)
+def _form(name: str) -> str:
+    """Return how a planner's name is written, with what stands after its colon."""
+    try:
+        argument = extension("planner", name).argument
+    except CasewrightError:
+        # Its package cannot be imported; who asks for it is told why.
+        argument = ""
+    return f"{name}:{argument}" if argument else name
 
 
-def _agent(
-    name: str,
-    given: ModelSettings,
-    scope: Mapping[str, str] | None,
-    fallback: Planner,
-    plan_cases: CaseStore,
-) -> Planner:
-    from casewright.graph.step_agent import AgentPlanner
+def _chat(parts: PlannerParts) -> Planner:
+    from casewright.planner.case_planner import CasePlanner
+    from casewright.planner.chat_model import chat_model
+    from casewright.planner.chat_planner import ChatPlanner
+    from casewright.planner.plan_cases import EXAMPLES
 
-    return AgentPlanner(
-        local_model(name, given),
-        scope=scope,
-        fallback=fallback,
-        plan_cases=plan_cases,
-        examples=given.examples or 0,
+    shown = parts.settings.examples
+    return ChatPlanner(
+        chat_model(parts.name),
+        fallback=CasePlanner(parts.plan_cases, parts.reader),
+        plan_cases=parts.plan_cases,
+        examples=EXAMPLES if shown is None else shown,
     )
 
 
-def _classifiers(
-    queries: Callable[[], Sequence[AnnotatedQuery]] | None, encoder: Encoder | None
-) -> Planner:
-    known = queries() if queries is not None else ()
-    if not known:
-        raise InputError(
-            f"The planner {CLASSIFIERS!r} learns from annotated queries, and there are none here. "
-            "Choose a domain that has some, such as shopping, or another planner."
-        )
-    from casewright.finetune.baselines.classifier_cache import cached_classifiers
-    from casewright.stores import default_encoder
-
-    return cached_classifiers(known, encoder or default_encoder())
+#: Of names that no entry point has: a model of LangChain's, as ``provider:model``.
+CHAT = NamedPlanner(_chat, takes=frozenset({"examples"}), reads=True)

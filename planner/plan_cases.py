@@ -24,8 +24,9 @@ from casewright.tools import ToolExample
 
 #: Plan cases shown in a prompt, where nobody says otherwise.
 EXAMPLES = 4
-#: How they are picked where nobody says otherwise: RAGSys's own shares.
-SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=0.95)
+#: How they are picked where nobody says otherwise: by RAGSys's share of diversity, without its
+#: quality bias: no plan case that ships has a quality. Who measured one gives another selection.
+SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
 def plan_schema(encoder: Encoder) -> CaseSchema:
@@ -75,7 +76,7 @@ def similar_plans(
     k: int,
     selection: MarginalSelector = SELECTION,
 ) -> list[ToolExample]:
-    """Pick k plan cases for a prompt by MMR with quality bias, of plans that can be run here."""
+    """Pick k plan cases for a prompt by MMR, of plans that can be run here."""
     if not k:
         return []
     found = selection.candidates(store, request.question, 4 * k)

@@ -54,7 +54,7 @@ class ShapeReuse:
         for elected, _ in known.shapes.ranked(
             request.question,
             asked,
-            known.has_page(request),
+            known.has_context(request),
             lambda plan: runnable(plan, request),
         ):
             best = max(elected.cases, key=lambda case: (near[case], known.questions[case]))

@@ -58,7 +58,7 @@ class Asked:
         shares = schema.weights(weights)
         factor, constant = scale.asked(lambda_b)
         vector = np.append(lambda_b * units * spread(schema, shares), factor).astype(np.float32)
-        slack = SLACK * (1 + (1 - lambda_b) * (scale.high - scale.low))
+        slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
         return cls(schema, units, shares, lambda_b, factor, constant, vector, slack)
 
     def hits(self, points: Sequence[Point]) -> list[Hit]:
@@ -103,7 +103,7 @@ class Asked:
         quality: NDArray[np.float64],
     ) -> None:
         """Refuse scores that no stored case can have; NaN is one."""
-        low, high = ((1 - self.lambda_b) * bound for bound in self.schema.quality_range)
+        low, high = sorted((1 - self.lambda_b) * bound for bound in self.schema.quality_range)
         slack = self.slack + (POSSIBLE - 1) * (high - low)
         possible = (np.abs(scores) <= POSSIBLE).all(axis=1)
         possible &= (low - slack <= quality) & (quality <= high + slack)

@@ -101,6 +101,15 @@ def check_counts(least: int, **counts: Any) -> None:
 
 def check_share(**shares: Any) -> None:
     """Raise ``InputError`` for what is no number from 0 to 1."""
+    _check(shares, 1, "the share of the relevance is from 0 to 1.")
+
+
+def check_bias(**shares: Any) -> None:
+    """Raise ``InputError`` for what is no number from 0 to 2."""
+    _check(shares, 2, "from 0 to 1, or to 2 for a quality that counts against a case.")
+
+
+def _check(shares: Mapping[str, Any], most: int, rule: str) -> None:
     for name, share in shares.items():
-        if not isinstance(share, Real) or not 0 <= float(share) <= 1:
-            raise InputError(f"{name}={share!r}: the share of the relevance is from 0 to 1.")
+        if not isinstance(share, Real) or not 0 <= float(share) <= most:
+            raise InputError(f"{name}={share!r}: {rule}")

@@ -28,7 +28,7 @@ class MarginalSelector:
     Attributes:
         lambda_d: Share of the relevance; 1 leaves diversity out.
         lambda_b: Share of the similarity in the relevance; 1 leaves quality out, 0 leaves nothing
-            but quality.
+            but quality, and above 1 a low quality is preferred (see ``CaseStore.search``).
         weights: See ``CaseStore.search``.
         where: See ``CaseStore.search``.
     """

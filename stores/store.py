@@ -31,7 +31,7 @@ from casewright.stores.quality import QualityScale, in_range
 from casewright.stores.question import Question
 from casewright.stores.revise import verified
 from casewright.stores.schema import CaseSchema
-from casewright.stores.select import Selection, check_counts, check_selection, check_share
+from casewright.stores.select import Selection, check_bias, check_counts, check_selection
 from casewright.stores.stored import measured, read, solved, stored
 from casewright.stores.tenant import owned, owner, stamped, within
 from casewright.stores.where import check_where
@@ -206,7 +206,8 @@ class CaseStore:
             weights: Facet name to weight, at least 0; scaled to sum to 1. Facets that are not
                 named weigh 0. ``None`` uses the facets' own weights.
             lambda_b: Share of the relevance, from 0 to 1; the rest is the quality's
-                (RAGSys, equation 3).
+                (RAGSys, Algorithm 1). Above 1, to 2, the quality's weight is below zero: cases of
+                low quality come first (the paper's section 4.3).
             where: Metadata that a case must have; see ``engine.Where``.
 
         Returns:
@@ -244,7 +245,7 @@ class CaseStore:
             query: See ``search``.
             k: How many to pick.
             lambda_d: Share of the relevance, from 0 (nothing but diversity) to 1 (no diversity).
-            lambda_b: Share of the similarity in the relevance; the rest is the quality's.
+            lambda_b: Share of the similarity in the relevance; see ``search``.
             weights: See ``search``; redundancy is weighted alike.
             where: See ``search``.
             candidates: How many cases to start from; twice ``k`` where that is more. ``None`` is
@@ -481,7 +482,7 @@ class CaseStore:
         where: Where | None,
     ) -> Asked | None:
         """Embed and weigh a query; ``None`` where there is nothing to search."""
-        check_share(lambda_b=lambda_b)
+        check_bias(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
             raise InputError(
                 f"A search was asked for {query!r:.200}. Give a problem's components, or a text."

@@ -18,6 +18,7 @@ from casewright.bench.backgammon.retrieval import Asked, Representation, nearest
 from casewright.bench.harness import mean
 from casewright.domains.backgammon.advice import carried_over
 from casewright.domains.backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
+from casewright.domains.backgammon.analysis_check import analysis_flaws
 from casewright.domains.backgammon.cases import case_text, decision_case
 from casewright.domains.backgammon.decision import Decision
 from casewright.domains.backgammon.judge import NetworkJudge
@@ -38,6 +39,18 @@ if TYPE_CHECKING:
 #: Cases in a prompt.
 CASES = 3
 NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
+#: The columns of the paper's Table 4, but for its average of the three cosines.
+PRINTED = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
+#: The paper's Table 4, by model, without and with three cases: BERTScore (roberta-large), and the
+#: cosines by MPNet, RoBERTa and MiniLM.
+TABLE_4 = {
+    "Llama-3.1-405B": ((0.839, 0.604, 0.639, 0.583), (0.833, 0.618, 0.651, 0.603)),
+    "Qwen2-72B": ((0.839, 0.580, 0.623, 0.555), (0.841, 0.589, 0.635, 0.567)),
+    "Llama-3.1-70B": ((0.840, 0.583, 0.615, 0.552), (0.841, 0.632, 0.665, 0.617)),
+    "Llama-3-70B": ((0.838, 0.572, 0.592, 0.544), (0.841, 0.627, 0.658, 0.613)),
+    "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
+    "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
+}
 #: Texts that run through MiniLM together, and tokens of one at most.
 BATCH, TOKENS = 32, 256
 
@@ -95,7 +108,21 @@ def answer_rows(
                 figures = _figures(queries, said, encoders)
                 rows.append({"table": "4", "answered by": one.name, "context": context, **figures})
                 advance(1)
-    return rows
+    return rows + published_rows()
+
+
+def published_rows() -> list[dict[str, Any]]:
+    """Return the paper's Table 4 as rows: each cosine under its own encoder's name."""
+    return [
+        {
+            "table": "4",
+            "answered by": f"paper: {model}",
+            "context": context,
+            **dict(zip(PRINTED, figures, strict=True)),
+        }
+        for model, both in TABLE_4.items()
+        for context, figures in zip((NONE, THREE), both, strict=True)
+    ]
 
 
 def reuse(network: PositionNetwork) -> Answerer:
@@ -143,12 +170,14 @@ def _figures(
     judged = [_lost(query, text) for query, text in zip(queries, said, strict=True)]
     known = [lost for lost, _ in judged if lost is not None]
     return {
+        **dict.fromkeys(PRINTED),
         "BERTScore": mean(bert_scores(said, references)),
         **{f"cosine, {name}": _cosine(one, said, references) for name, one in encoders.items()},
         "legal play": len(known) / len(queries),
         "listed": mean([listed for _, listed in judged]),
         "lost, at least": mean(known) if known else None,
         "best play": mean([listed and lost == 0 for lost, listed in judged]),
+        "retained": mean([not analysis_flaws(*one) for one in zip(said, queries, strict=True)]),
     }
 
 

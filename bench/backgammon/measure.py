@@ -13,6 +13,7 @@ from casewright.bench.backgammon.retrieval import (
     ALONE,
     COMBINED,
     ENCODING,
+    FIGURES,
     LABELS,
     OF_POSITIONS,
     RANDOM,
@@ -27,13 +28,14 @@ from casewright.bench.backgammon.retrieval import (
 from casewright.bench.report import Report
 from casewright.domains.backgammon.decision import read_decisions
 from casewright.domains.backgammon.games import DECISIONS, Split, part_of, read_split, split_games
-from casewright.domains.backgammon.latent_training import EPOCHS, WEIGHTINGS
-from casewright.domains.backgammon.training import WEIGHTING
+from casewright.domains.backgammon.latent_training import EPOCHS, WEIGHTS
 from casewright.stores import Encoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
 from casewright.stores.progress import progress_bar
 
 BOARDS, ANSWERS = "boards", "4"
+#: The latent that is as the one that ships.
+SHIPPED = latent_name(1, 0)
 _NOTES = (
     "The asked games took no part in training, nor are they cases; nor is a position that a case "
     "has asked about. A case of the query's own game or position never counts.",
@@ -45,11 +47,13 @@ _NOTES = (
     "best play led, near by the same representation; same roll: only cases of the query's roll; "
     "near by checkers: the same cases, near by how many checkers stand elsewhere. Ties count by "
     "their mean.",
-    "The seven weightings are this project's: those of the paper were not at hand.",
+    "The seven weights of value and decoder are the paper's, of losses that are first scaled to "
+    "like size here. Its cases are lessons, labelled by their chapters.",
     "Table 4: references are the engine's analyses in words, written by the same templates as the "
     "network's own analysis: its words are alike by that alone, and the equity lost is the truth. "
     "A legal play that the engine does not list loses at least what the worst listed one does. "
-    "The paper's table is of chat models that are not here; --chat asks one.",
+    "retained: share of the analyses that Revise would let in as a case. Rows of the paper are its "
+    "Table 4: chat models that are not here, other references and encoders; --chat asks one.",
 )
 
 
@@ -77,14 +81,14 @@ def measure_backgammon(
         asker = chat_text(chat_model(chat))
     started = time.perf_counter()
     asked = Asked(split)
-    with progress_bar("Training latents", len(WEIGHTINGS) + 1, show=None) as advance:
+    with progress_bar("Training latents", len(WEIGHTS) + 1, show=None) as advance:
         ways = representations(split, epochs=epochs, advance=advance)
     trained = time.perf_counter() - started
     rows = comparison_rows(asked, ways)
     if not choosing:
         read = reading_rows([one.position for one in split.queries], count=boards)
         rows = [{"table": BOARDS, **row} for row in read] + rows
-        way = next(one for one in ways if one.name == latent_name(WEIGHTING))
+        way = next(one for one in ways if one.name == SHIPPED)
         assert way.network is not None
         answerers = [reuse(way.network), by_network(way.network)]
         if asker is not None and chat is not None:
@@ -105,6 +109,7 @@ def measure_backgammon(
         draw=lambda axes: _draw(axes, rows),
         titles={
             BOARDS: "Boards read",
+            FIGURES: f"Table {FIGURES}",
             COMBINED: f"Table {COMBINED}",
             ALONE: f"Table {ALONE}",
             WITH_PLAY: f"Table {WITH_PLAY}",
@@ -122,7 +127,7 @@ def _training_split(data: Path) -> Split:
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    slugs = {ENCODING: "encoding", latent_name(WEIGHTING): "latent", SHUFFLED: "shuffled"}
+    slugs = {ENCODING: "encoding", SHIPPED: "latent", SHUFFLED: "shuffled"}
     slugs[RANDOM] = "random_cases"
     figures: dict[str, float] = {}
     for row in rows:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.bench.harness import mean
+from casewright.bench.ranking import KS, NAMES, ranking_figures
 from casewright.domains.backgammon.decision import Decision
 from casewright.domains.backgammon.encoding import encode
 from casewright.domains.backgammon.games import Split
 from casewright.domains.backgammon.latent import UNITS, PositionNetwork, combined
 from casewright.domains.backgammon.latent_training import (
     EPOCHS,
-    WEIGHTINGS,
+    WEIGHTS,
     examples_of,
     train_network,
 )
@@ -31,15 +32,27 @@ from casewright.domains.backgammon.training import choice_lost
 from casewright.stores.progress import progress_bar
 
 ENCODING = "encoding"
-SHUFFLED = "control: latent, value 1, worth shuffled"
+SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
 #: The tables: what a query is, what a case is.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
 ALONE = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
 WITHOUT = "without cases"
-#: Nearest cases that labels are asked of; a precision is the mean over 1, 2, … of them.
-NEAREST = 5
+FIGURES = "3: mean over the labels, beside the paper's"
+#: Nearest cases that labels are asked of; a figure is the mean over 1, 2, … of them.
+NEAREST = KS[-1]
+#: The paper's Table 3, in the order of ``NAMES``: cases of its collection by their chapters.
+TABLE_3 = {
+    ENCODING: (0.353, 0.025, 0.044, 0.366, 0.466),
+    "latent (0, 1)": (0.366, 0.026, 0.046, 0.380, 0.479),
+    "latent (1, 0)": (0.444, 0.035, 0.061, 0.455, 0.537),
+    "latent (1, 1)": (0.409, 0.030, 0.053, 0.422, 0.518),
+    "latent (1, 0.1)": (0.409, 0.031, 0.055, 0.423, 0.518),
+    "latent (1, 0.01)": (0.444, 0.034, 0.060, 0.456, 0.542),
+    "latent (1, 0.001)": (0.431, 0.034, 0.060, 0.440, 0.527),
+    "latent (1, 0.0001)": (0.442, 0.035, 0.061, 0.454, 0.543),
+}
 #: Queries whose similarities to all cases are held at a time.
 _BLOCK = 256
 #: Plays so near to each other are equally near.
@@ -88,9 +101,9 @@ def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
     }
 
 
-def latent_name(weighting: float) -> str:
-    """Return how a latent is called in the tables."""
-    return f"latent, value {weighting:g}"
+def latent_name(value: float, decoder: float) -> str:
+    """Return how a latent is called in the tables, by its weights of value and decoder."""
+    return f"latent ({value:g}, {decoder:g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +151,7 @@ def representations(
 ) -> list[Representation]:
     """Return each way to compare decisions; networks are trained on a split's cases and pool."""
     known = examples_of(split.cases, split.pool)
-    trained = [(latent_name(weighting), known, weighting) for weighting in WEIGHTINGS]
+    trained = [(latent_name(*pair), known, pair[0] / sum(pair)) for pair in WEIGHTS]
     made = [Representation(ENCODING, encode)]
     for name, examples, weighting in [*trained, (SHUFFLED, known.shuffled(0), 1.0)]:
         network = train_network(examples, weighting, epochs=epochs)
@@ -216,6 +229,7 @@ def comparison_rows(asked: Asked, ways: Sequence[Representation]) -> list[dict[s
     with progress_bar("Retrieving", len(ways), show=None) as advance:
         for way in ways:
             position, both = way.positions(split.queries), way.cases(split.cases)
+            rows.append(_figures_row(asked, way, position, both))
             rows += [
                 _row(asked, way, COMBINED, position, both),
                 _row(asked, way, ALONE, position, way.positions(split.cases)),
@@ -224,6 +238,21 @@ def comparison_rows(asked: Asked, ways: Sequence[Representation]) -> list[dict[s
             ]
             advance(1)
     return rows + _rows_without_cases(split.queries, ways)
+
+
+def _figures_row(
+    asked: Asked, way: Representation, queries: Floats, cases: Floats
+) -> dict[str, Any]:
+    """Return a representation's figures, means over the labels, beside those published."""
+    order = nearest(asked, queries, cases, NEAREST, same_roll=False)
+    own = np.mean(list(figures_by_label(asked, order).values()), axis=0)
+    theirs = TABLE_3.get(way.name, (None,) * len(NAMES))
+    return {
+        "table": FIGURES,
+        "compared by": way.name,
+        **dict(zip(NAMES, map(float, own), strict=True)),
+        **{f"paper {name}": told for name, told in zip(NAMES, theirs, strict=True)},
+    }
 
 
 def _row(
@@ -236,7 +265,7 @@ def _row(
     losses: bool = True,
 ) -> dict[str, Any]:
     order = nearest(asked, queries, cases, NEAREST, same_roll=False)
-    shares = precisions(asked, order)
+    shares = {name: float(own[0]) for name, own in figures_by_label(asked, order).items()}
     row = {"table": table, "compared by": way.name, **shares, "mean": mean(list(shares.values()))}
     if losses:
         same = nearest(asked, queries, cases, 1, same_roll=True)
@@ -263,18 +292,21 @@ def _rows_without_cases(
     return [{"table": WITHOUT, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
 
 
-def precisions(asked: Asked, order: Places) -> dict[str, float]:
-    """Return by label how often the nearest cases have the query's: mean over 1 to 5 of them.
+def figures_by_label(asked: Asked, order: Places) -> dict[str, NDArray[np.float64]]:
+    """Return by label the figures of ``NAMES``: whether the nearest cases have the query's.
 
-    Each value of a label counts as much as another, however rare it is, so that what is drawn at
-    random has 1 / (number of values).
+    Each value of a label counts as much as another, however rare it is, so that of what is drawn at
+    random the precision is 1 / (number of values).
     """
     found = {}
-    weights = np.cumsum(1 / np.arange(NEAREST, 0, -1))[::-1] / NEAREST
     for name, wanted in asked.query_labels.items():
-        same = asked.case_labels[name][order] == wanted[:, None]
-        each = same @ weights
-        found[name] = mean([each[wanted == value].mean() for value in np.unique(wanted)])
+        known = asked.case_labels[name]
+        values, counts = np.unique(known, return_counts=True)
+        sizes = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        there = np.array([sizes.get(value, 0) for value in wanted.tolist()])
+        each = ranking_figures(known[order] == wanted[:, None], there).mean(axis=0)
+        some = [each[:, wanted == value].mean(axis=1) for value in np.unique(wanted)]
+        found[name] = np.mean(some, axis=0)
     return found
 
 

@@ -69,7 +69,10 @@ ALONE = (5, 10, 20, 30, 50)
 #: In the plot, one colour a strategy, one stroke a judge.
 STROKES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
 _NOTES = (
-    "Test questions only: the offline judge was trained on the others.",
+    "Test questions only. The offline judge was trained on as many others of the same sets, over "
+    "the same cases: on the other half of each.",
+    "first two, unread: the first two cases are taken for relevant, and no judge reads anything. A "
+    "judge's gain above that one is what reading adds to searching again.",
     "judged: cases a question; found: share of the relevant among the judged; single: the same for "
     "one search that judges as many; gain: found less single, in points, with its standard error; "
     "answer: share of the relevant that the judge called relevant; precision: of what it called "
@@ -148,8 +151,9 @@ def measure_feedback(
             "limits": {name: getattr(LIMITS, name) for name in ("first", "more", "rounds")},
         },
         figures={name: value for one in trials for name, value in _figures(one).items()},
-        rows=[row for one in trials for row in _rows(one)],
+        rows=[*map(_summary, trials), *(row for one in trials for row in _rows(one))],
         notes=_NOTES,
+        titles={"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"},
         draw=partial(_draw, panels={one.name: _lines(one) for one in trials}),
     )
 
@@ -227,6 +231,20 @@ def _tried(
     return Trial(name, found, questions, arms, post, filtered, shares)
 
 
+def _summary(trial: Trial) -> dict[str, Any]:
+    """Return the row of a set's default strategy: what each judge gains, and what needs none."""
+    strategy = _strategies(trial.found)[1]
+    gains = {arm.judge: trial.gain(arm) for arm in trial.arms if arm.strategy == strategy}
+    return {
+        "table": "sets",
+        "set": trial.name,
+        "default strategy": strategy,
+        "questions": len(trial.questions),
+        "the judge's training questions": len(trial.found.half(training=True)),
+        **{judge: f"{gain:+.1f} ± {error:.1f}" for judge, (gain, error) in gains.items()},
+    }
+
+
 def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     """Yield the table's rows: one an arm, the post's loop, and for code the plain filter."""
 
@@ -243,6 +261,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
         by_round = [trial.mean(State.answer, states) for states in rounds]
         at_k = [trial.mean(State.at_k, states) for states in rounds]
         yield {
+            "table": "all",
             "set": trial.name,
             "strategy": arm.strategy,
             "judge": arm.judge,
@@ -263,6 +282,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     for k, runs in trial.post.items():
         lasts = [run.last for run in runs]
         yield {
+            "table": "all",
             "set": trial.name,
             "strategy": f"the post's loop, {k} a round",
             "judge": GOLD,
@@ -275,6 +295,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
         }
     if trial.filtered:
         yield {
+            "table": "all",
             "set": trial.name,
             "strategy": "plain symbol filter",
             "judge": "none",

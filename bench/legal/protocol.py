@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from casewright.bench.legal.data import QaSet, find_sets
+from casewright.bench.legal.published import F1_AT_K
 from casewright.bench.legal.retrieval import (
     KS,
     PAPERS_BEST,
@@ -28,27 +27,17 @@ from casewright.bench.legal.retrieval import (
     shuffled_f1_at_k,
 )
 from casewright.bench.report import Report
-from casewright.errors import InputError
 from casewright.stores import Encoder
 
 #: The mean over the sets, each of them counting the same.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
-#: The file of the paper's table, and how its figures are called beside ours.
-FILE, SOURCE = "cbr_rag_published_f1_at_k.csv", "CBR-RAG, section 6, F1@k"
+#: How the paper's figures are called beside ours.
+SOURCE = "CBR-RAG, section 6, F1@k"
 #: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
 Rows = dict[str, Scores]
 #: Rows of a heat map: how each is called, and its F1 at every k.
 Panel = dict[str, Sequence[float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """One row of the paper's table: its encoder, its weighting, F1@k for each k."""
-
-    encoder: str
-    weights: Weighting
-    scores: Sequence[float]
 
 
 def measure_legal(
@@ -64,7 +53,6 @@ def measure_legal(
     The best one is sought over a grid on half of each set's questions, and shown on the others.
     """
     sets = find_sets(data, only, limit)
-    published = read_published(data)
     with ExitStack() as stack:
         trials = [stack.enter_context(Trial(found, encoder)) for found in sets]
         whole = _whole(trials)
@@ -77,10 +65,10 @@ def measure_legal(
         rows |= cued
         figures |= differences
     panels: dict[str, Panel] = {}
-    for row in published:
-        label = label_of(row.weights)
-        rows[f"paper, {row.encoder}: {label}"] = np.array(row.scores)
-        panels.setdefault(f"{SOURCE}: {row.encoder} on ALQA", {})[label] = row.scores
+    for name, table in F1_AT_K.items():
+        panel: Panel = {label_of(w): row for w, row in zip(WEIGHTINGS, table, strict=True)}
+        panels[f"{SOURCE}: {name} on ALQA"] = panel
+        rows |= {f"paper, {name}: {label}": np.array(scores) for label, scores in panel.items()}
     return Report(
         bench="legal",
         settings={
@@ -98,35 +86,9 @@ def measure_legal(
             }
             for name, scores in rows.items()
         ],
-        notes=_notes(encoder, bool(published)),
-        draw=lambda axes: _draw(axes, [_panels(whole, sizes), *([panels] if panels else [])]),
+        notes=_notes(encoder),
+        draw=lambda axes: _draw(axes, [_panels(whole, sizes), panels]),
     )
-
-
-def read_published(data: Path | None) -> list[Published]:
-    """Read the paper's table from a folder, or from ``alqa_partial`` in it; none is no error.
-
-    Raises:
-        InputError: The file is there and has another form.
-    """
-    folders = () if data is None else (data, data / "alqa_partial")
-    file = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
-    found: list[Published] = []
-    if file is None:
-        return found
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines):
-                encoder, _, weights = row["algorithm"].partition(" ")
-                first, second, third = (float(part) for part in weights.strip("[]").split(","))
-                scores = [float(row[f"k{k}"]) for k in KS]
-                found.append(Published(encoder, (first, second, third), scores))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{file} is not the paper's table ({type(error).__name__}: {error}). It has the "
-            f"columns algorithm and {', '.join(f'k{k}' for k in KS)}."
-        ) from error
-    return found
 
 
 def _whole(trials: Sequence[Trial]) -> dict[str, Rows]:
@@ -247,8 +209,8 @@ def _panels(whole: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]) -
     return panels
 
 
-def _notes(encoder: Encoder, published: bool) -> list[str]:
-    notes = [
+def _notes(encoder: Encoder) -> list[str]:
+    return [
         "Weights are of question, support, entities. F1@k = 2h/(k+2), where h of the two parents "
         "are among the first k cases: at most 0.667 at k=1, 0.103 at k=37. Figures are means over "
         f"the nine k and over the sets, each set counting the same. Encoder: {encoder.name}.",
@@ -256,13 +218,9 @@ def _notes(encoder: Encoder, published: bool) -> list[str]:
         f"the paper's best weighting ({label_of(PAPERS_BEST)}). The weighting that is best here is "
         "chosen on one half of each set's questions and shown on the other; intervals of 95 % are "
         "a paired bootstrap's.",
+        "paper: as published, of other encoders on other data (2,084 ALQA cases, 32 questions): "
+        "compare the weightings, not the heights.",
     ]
-    if published:
-        notes.append(
-            "paper: as published, of other encoders on other data (2,084 ALQA cases, 32 "
-            "questions): compare the weightings, not the heights."
-        )
-    return notes
 
 
 def _draw(axes: Any, columns: Sequence[Mapping[str, Panel]]) -> None:

@@ -35,10 +35,9 @@ from casewright.bench.reaper.workplace import Workplace, fingerprint
 from casewright.planner import CasePlanner
 from casewright.planner.language_model.card import read_card
 from casewright.planner.language_model.source import find_source
+from casewright.planner.named import CLASSIFIERS, make_planner
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
-from casewright.serve.planners import CLASSIFIERS, make_planner
-from casewright.serve.session import open_reader
 from casewright.stores.encoders.cache import UncachedQuestions
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class FirstTable:
 
     def _of_others(self, asking: Asking) -> list[Line]:
         material = self.material
-        reader = open_reader(material.domain)
+        reader = material.domain.open_reader()
         planners: dict[str, Any] = {CASES: lambda: CasePlanner(asking.store)}
         if reader is not None:
             planners = {CASES_READER: lambda: CasePlanner(asking.store, reader), **planners}

@@ -21,13 +21,13 @@ from casewright.bench.reaper.trial import (
 from casewright.domains import Domain
 from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, items_of
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients
 from casewright.finetune.examples.query_pool import queries_hash, query_pool
-from casewright.finetune.examples.tool_pools import ToolPool, read_pools
 from casewright.finetune.instructions import InstructionSource
 from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS
 from casewright.finetune.queries.choose import choose_queries
-from casewright.finetune.recipe.data_section import DataSection
+from casewright.finetune.tool_pools import ToolPool, read_pools
 from casewright.planner import AnnotatedQuery
 from casewright.stores import CachedEncoder
 from casewright.tools import Toolbox

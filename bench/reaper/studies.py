@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from casewright.bench.reaper.compatible import NAME, compatible_queries
 from casewright.bench.reaper.rows import (
     FROZEN,
     Material,
@@ -23,10 +24,10 @@ from casewright.bench.reaper.rows import (
 from casewright.bench.reaper.trial import STUDIES, ReaperTrial
 from casewright.errors import InputError
 from casewright.finetune.evaluation import MULTI_STEP, items_of
+from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.queries.choose import SamplingSettings, choose_queries
 from casewright.finetune.queries.facility_location import facility_location
-from casewright.finetune.recipe.data_section import DataSection
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
@@ -197,7 +198,9 @@ class _Studies:
         if asked:
             name = "tools of their own"
             rows.append(self._row(f"{name}, never seen", self._no_tool, name, asked, cases))
-        return rows
+        novel = tuple(items_of(compatible_queries(), self._material.toolbox))
+        questions = QuestionSet(f"need {NAME}", novel, cases)
+        return [*rows, Row(STUDIES, f"tool {NAME} never seen", self._no_tool, questions)]
 
     def _sampled(self, queries: Sequence[AnnotatedQuery]) -> Queries:
         """Return as many as other rows learn from: what is added is then seen as often."""

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
-from typing import Any, Literal
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from subprocess import CompletedProcess
+from typing import IO, Any, Literal
+from unittest.mock import patch
 
 from casewright.errors import CasewrightError, told
+from casewright.stores.engines import edge_child
+from casewright.stores.engines.edge_shard import ShardFolder
 
 #: What children need, imported once by the process that they are forked of.
-PRELOADED = ["__main__", "casewright.bench.soak.workload", "casewright.stores", "qdrant_edge"]
+PRELOADED = [
+    "__main__",
+    "casewright.bench.soak.workload",
+    "casewright.stores",
+    "casewright.stores.documents.reader",
+    "llama_index.core.node_parser",
+    "qdrant_client.local.qdrant_local",
+    "qdrant_edge",
+]
 Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
+
+
+def preload(*modules: str) -> None:
+    """Have modules imported for the children, too; without effect once there was one."""
+    PRELOADED.extend(modules)
 
 
 @cache
@@ -25,35 +44,69 @@ def _context() -> ForkServerContext:
     return context
 
 
-def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 120.0) -> Outcome:
-    """Return what came of some work: its result, an error of ours, another, a signal, no end."""
+@contextmanager
+def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
+    """Run some work in a process; gives the end of a pipe that it writes to, and the process.
+
+    Args:
+        work: Is called with the other end of the pipe, and the arguments.
+        arguments: Of the work.
+    """
     ours, theirs = _context().Pipe(duplex=False)
-    process = _context().Process(target=_do, args=(theirs, work, arguments), daemon=True)
+    process: ForkServerProcess = _context().Process(
+        target=work, args=(theirs, *arguments), daemon=True
+    )
     process.start()
     theirs.close()
     try:
-        outcome: Outcome = ours.recv() if ours.poll(seconds) else ("late", f"{seconds:g} s")
-    except EOFError:
-        process.join()
-        outcome = ("died", _name(process.exitcode or 0))
-    if outcome[0] == "late":
+        yield ours, process
+    finally:
         process.kill()
-    process.join()
-    ours.close()
-    return outcome
+        process.join()
+        ours.close()
+
+
+def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 120.0) -> Outcome:
+    """Return what came of some work: its result, an error of ours, another, a signal, no end."""
+    with running(_do, work, arguments) as (answers, process):
+        try:
+            if not answers.poll(seconds):
+                return "late", f"{seconds:g} s"
+            outcome: Outcome = answers.recv()
+        except EOFError:
+            process.join()
+            outcome = ("died", _name(process.exitcode or 0))
+        return outcome
 
 
 def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     # What an engine writes as it dies is no result.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
-        found: Outcome = ("done", work(*arguments))
+        with patch.object(edge_child, "child_process", _forked):
+            outcome: Outcome = ("done", work(*arguments))
     except CasewrightError as error:
-        found = ("told", f"{type(error).__name__}: {error}")
+        outcome = ("told", f"{type(error).__name__}: {error}")
     except BaseException as error:  # noqa: BLE001
-        found = ("failed", told(error))
-    answer.send(found)
+        outcome = ("failed", told(error))
+    answer.send(outcome)
     answer.close()
+
+
+def _forked(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
+    """Do a store's child's task in a fork: starting Python takes longer than all the rest."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            answer = edge_child.task_done(task, str(disk.store), disk.collection)
+            os.write(writing, json.dumps(answer).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as opened:
+        text = opened.read()
+    return CompletedProcess([], os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text, "")
 
 
 def _name(code: int) -> str:

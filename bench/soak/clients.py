@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from casewright.bench.soak.counts import Counts
+from casewright.bench.soak.counts import Bounds, Counts
 from casewright.errors import CasewrightError
 
 CLIENTS = 64
@@ -54,19 +54,25 @@ domain = own_domain("plant", toolbox, [AnnotatedQuery.read(case)])
 '''
 
 
-def served_clients(seconds: float, seed: int, folder: Path) -> Counts:
+def served_clients(bounds: Bounds, folder: Path) -> Counts:
     """Ask by 64 clients, kill the service, start it again: what was answered is still there."""
-    counts, ends = Counts("64 clients, and the service killed"), time.monotonic() + seconds
+    counts = Counts("64 clients, and the service killed")
+    ends = time.monotonic() + bounds.seconds
     (folder / "plant.py").write_text(DOMAIN)
     answered: dict[str, str] = {}
-    turn = 0
-    while turn < 2 or time.monotonic() < ends:
+    for turn in bounds.trials(counts):
         rest = max(3.0, min(20.0, ends - time.monotonic()))
         with _served(folder) as (url, process):
-            chance = random.Random(f"{seed}.{turn}")
+            chance = random.Random(f"{bounds.seed}.{turn}")
             asyncio.run(_turn(url, process, rest, chance, answered, counts))
-        turn += 1
+    with _served(folder) as (url, _):
+        asyncio.run(_look(url, answered, counts))
     return counts
+
+
+async def _look(url: str, answered: dict[str, str], counts: Counts) -> None:
+    async with httpx.AsyncClient(base_url=url, timeout=90) as client:
+        await _still_there(client, answered, counts)
 
 
 @contextmanager

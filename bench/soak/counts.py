@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from casewright.stores.progress import told_progress
+
 #: Failures that are named; the rest is counted.
 NAMED = 20
 
@@ -41,9 +43,28 @@ class Counts:
             self.wrong.append(f"{self.name}, {trial}: {outcome}")
 
 
-def trials(seconds: float, most: int | None = None) -> Iterator[int]:
-    """Yield numbers from 0 until the time is over, at least one."""
-    ends, number = time.monotonic() + seconds, 0
-    while number == 0 or (time.monotonic() < ends and (most is None or number < most)):
-        yield number
-        number += 1
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of one kind is tried.
+
+    Attributes:
+        seconds: How long, about.
+        seed: Of every draw.
+        most: How many trials; no bound without it.
+    """
+
+    seconds: float
+    seed: int = 0
+    most: int | None = None
+
+    def trials(self, counts: Counts) -> Iterator[int]:
+        """Yield numbers from 0 until the time is over or enough is counted, at least one."""
+        ends, number = time.monotonic() + self.seconds, 0
+        with told_progress(counts.name, self.most, "trials") as advance:
+            while number == 0 or (
+                time.monotonic() < ends and (self.most is None or counts.tried < self.most)
+            ):
+                before = counts.tried
+                yield number
+                number += 1
+                advance(counts.tried - before)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Counts, trials
+from casewright.bench.soak.counts import Bounds, Counts
 from casewright.bench.soak.workload import WordEncoder, answers, notes, schema, write_notes
 from casewright.stores import CachedEncoder, CaseStore
 from casewright.stores.encoders.onnx_cache import made_once
@@ -25,9 +25,9 @@ TEXTS = [f"text {number}" for number in range(50)]
 GRAPHS = ("one.onnx", "two.onnx")
 
 
-def damaged_stores(seconds: float, seed: int, folder: Path) -> Counts:
+def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
     """Damage a file of a store, closed or left by a kill, and compare all its answers."""
-    counts, chance = Counts("damaged store"), random.Random(seed)
+    counts, chance = Counts("damaged store"), random.Random(bounds.seed)
     kinds = {}
     for name, engine in (("edge", "edge"), ("local", "local")):
         write_notes(folder / name, engine)
@@ -36,7 +36,7 @@ def damaged_stores(seconds: float, seed: int, folder: Path) -> Counts:
         store.delete(store.add(notes(900, 901)))
         copy_files(folder / "edge", folder / "killed")
     kinds["killed"] = kinds["edge"] = answers(folder / "edge")
-    for number in trials(seconds):
+    for number in bounds.trials(counts):
         kind = chance.choice(sorted(kinds))
         place = copy_files(folder / kind, folder / "trial")
         how = damage(place, chance)
@@ -46,7 +46,7 @@ def damaged_stores(seconds: float, seed: int, folder: Path) -> Counts:
         state = "sound" if same else "told" if told else f"{outcome} {_shown(found, kinds[kind])}"
         if told and number % REPAIRED == 0:
             state = _repaired(place, kinds[kind], counts)
-        counts.add(state, f"{seed}.{number} {kind} {how}")
+        counts.add(state, f"{bounds.seed}.{number} {kind} {how}")
         shutil.rmtree(place)
     return counts
 
@@ -60,18 +60,25 @@ def _repaired(place: Path, before: dict[str, Any], counts: Counts) -> str:
     again, found = in_child(answers, place)
     if outcome != "done" or again != "done":
         return f"repair {outcome} {made!r:.200}, then {again} {found!r:.200}"
-    gone = len(before["cases"]) - len(found["cases"])
-    if not found["cases"].items() <= before["cases"].items():
-        return f"repaired, has other cases; {gone} fewer"
-    if not all(one.lost is None or one.lost >= gone for one in made):
+    if not made:
+        # What was damaged is no case: the engine's record.
+        return "told" if found == before else "repair says that nothing is damaged"
+    (repaired,) = made
+    gone = len(before["cases"].keys() - found["cases"].keys())
+    back = len(found["cases"].keys() - before["cases"].keys())
+    if any(case != before["cases"].get(id_, case) for id_, case in found["cases"].items()):
+        return "repaired, cases are others than they were"
+    if repaired.back is not None and repaired.back - repaired.lost < back - gone:
+        return f"repaired, {back} deleted cases are there again: {repaired}"
+    if repaired.lost is not None and repaired.lost - repaired.back < gone - back:
         counts.lost += gone
-        return f"repaired, {gone} cases are gone and {[one.lost for one in made]} are told"
+        return f"repaired, {gone} cases are gone: {repaired}"
     return "told"
 
 
-def damaged_caches(seconds: float, seed: int, folder: Path) -> Counts:
+def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
     """Damage a cache's files: what it gives must be right all the same."""
-    counts, chance = Counts("damaged cache"), random.Random(seed)
+    counts, chance = Counts("damaged cache"), random.Random(bounds.seed)
     right = WordEncoder().embed(TEXTS)
     embedded(folder / "vectors")
     graphs(folder / "graphs")
@@ -79,13 +86,15 @@ def damaged_caches(seconds: float, seed: int, folder: Path) -> Counts:
         "vectors": (embedded, right.tobytes()),
         "graphs": (graphs, [name.encode() * 5000 for name in GRAPHS]),
     }
-    for number in trials(seconds):
+    for number in bounds.trials(counts):
         kind = chance.choice(sorted(tried))
         place = copy_files(folder / kind, folder / "trial")
         how = damage(place, chance)
         outcome, found = in_child(tried[kind][0], place)
         right_ = outcome == "done" and found == tried[kind][1]
-        counts.add("sound" if right_ else f"{outcome} {found!r:.200}", f"{seed}.{number} {how}")
+        counts.add(
+            "sound" if right_ else f"{outcome} {found!r:.200}", f"{bounds.seed}.{number} {how}"
+        )
         shutil.rmtree(place)
     return counts
 

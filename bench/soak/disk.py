@@ -11,21 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Counts, trials
+from casewright.bench.soak.counts import Bounds, Counts
 from casewright.bench.soak.workload import ingested, write_documents
 
 #: Bytes of the disk.
 SIZE = 64_000_000
 
 
-def full_disks(seconds: float, seed: int, folder: Path) -> Counts:
+def full_disks(bounds: Bounds, folder: Path) -> Counts:
     """Leave little room, ingest, make room, ingest again: one error at most, and all is there."""
-    counts, chance = Counts("full disk"), random.Random(seed)
+    counts, chance = Counts("full disk"), random.Random(bounds.seed)
     documents = write_documents(folder / "documents")
     whole = ingested(folder / "whole", documents)
     try:
         with _mounted(folder / "disk") as disk:
-            for number in trials(seconds):
+            for number in bounds.trials(counts):
                 left = chance.randrange(0, 30_000_000)
                 filling = disk / "filling"
                 with filling.open("wb") as opened:
@@ -36,11 +36,13 @@ def full_disks(seconds: float, seed: int, folder: Path) -> Counts:
                 again, found = in_child(ingested, disk / "store", documents)
                 if again != "done" or found != whole:
                     counts.lost += 1
-                    counts.add(f"then {again} {found!r:.200}", f"{seed}.{number}, {left} bytes")
+                    counts.add(
+                        f"then {again} {found!r:.200}", f"{bounds.seed}.{number}, {left} bytes"
+                    )
                 else:
                     full = first == "told" and "DiskFullError" in told
                     state = "sound" if first == "done" else "told" if full else f"{first} {told}"
-                    counts.add(state, f"{seed}.{number}, {left} bytes")
+                    counts.add(state, f"{bounds.seed}.{number}, {left} bytes")
                 shutil.rmtree(disk / "store")
     except PermissionError as error:
         counts.skipped = str(error)

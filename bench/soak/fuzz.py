@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.counts import Counts, trials
+from casewright.bench.soak.counts import Bounds, Counts
 from casewright.errors import CasewrightError, told
 from casewright.planner import PlanRequest, parse_plan
 from casewright.planner.annotated import AnnotatedQuery
@@ -45,9 +45,9 @@ MARKS = (
 NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 
-def fuzzed(seconds: float, seed: int, folder: Path) -> Counts:
+def fuzzed(bounds: Bounds, folder: Path) -> Counts:
     """Read hostile texts as plans, documents, questions, contexts and annotated messages."""
-    counts, chance = Counts("hostile input"), random.Random(seed)
+    counts, chance = Counts("hostile input"), random.Random(bounds.seed)
     parsers: list[Callable[[str], Any]] = [
         parse_plan,
         parse_plan,
@@ -58,7 +58,7 @@ def fuzzed(seconds: float, seed: int, folder: Path) -> Counts:
     ]
     # Plans and requests are read a hundred times as fast as documents.
     shares = [30, 30, 30, 30, 20, *(1 for _ in NAMES)]
-    for _ in trials(seconds):
+    for _ in bounds.trials(counts):
         for parser in chance.choices(parsers, shares, k=TOGETHER):
             text = _hostile(chance)
             try:
@@ -68,7 +68,7 @@ def fuzzed(seconds: float, seed: int, folder: Path) -> Counts:
                 counts.add("told", "")
             except Exception as error:  # noqa: BLE001
                 name = getattr(parser, "__name__", str(parser))
-                counts.add(told(error), f"{seed} {name} {text!a:.200}")
+                counts.add(told(error), f"{bounds.seed} {name} {text!a:.200}")
     return counts
 
 

@@ -6,15 +6,16 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Counts, trials
+from casewright.bench.soak.child import in_child, running
+from casewright.bench.soak.counts import Bounds, Counts
 from casewright.bench.soak.workload import (
     BATCH,
     answers,
@@ -24,6 +25,7 @@ from casewright.bench.soak.workload import (
     write_documents,
     write_notes,
 )
+from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
 #: What a process does to files, as Python tells of it; opening one to read is not among them.
@@ -31,12 +33,12 @@ STRIDE = 7
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
-def random_kills(seconds: float, seed: int, folder: Path) -> Counts:
+def random_kills(bounds: Bounds, folder: Path) -> Counts:
     """Kill a process that writes to a store; nothing that it was told is written may be gone."""
-    counts, chance = Counts("killed at any moment"), random.Random(seed)
-    for number in trials(seconds):
+    counts, chance = Counts("killed at any moment"), random.Random(bounds.seed)
+    for number in bounds.trials(counts):
         place = folder / f"random{number // 4}"
-        said = _killed_writer(place, chance.uniform(0, 0.4))
+        said = _killed_writer(place, chance.uniform(0, 0.2))
         outcome, found = in_child(kept_numbers, place)
         lost = said - len(found) if outcome == "done" else 0
         if outcome == "done" and set(range(said)) <= set(found):
@@ -55,7 +57,7 @@ def kept_numbers(place: Path) -> list[int]:
         return sorted(case.metadata["number"] for case in store.all())
 
 
-def write_on(place: str) -> None:
+def write_on(answers: Connection, place: Path) -> None:
     """Add notes to a store until the process is killed, and say how many are acknowledged."""
     with CaseStore(schema(), place, lock_seconds=10) as store:
         # What was written and not acknowledged may be there, or a part of it.
@@ -63,36 +65,31 @@ def write_on(place: str) -> None:
         while True:
             store.add(notes(first, first + BATCH), progress=False)
             first += BATCH
-            print(first, flush=True)
+            answers.send(first)
 
 
 def _killed_writer(place: Path, delay: float) -> int:
-    code = f"from {__name__} import write_on; write_on({str(place)!r})"
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    assert process.stdout is not None
-    said = int(process.stdout.readline() or 0)
-    time.sleep(delay)
-    process.kill()
-    for line in process.stdout:
-        said = int(line) if line.endswith(b"\n") else said
-    process.wait()
-    process.stdout.close()
+    said = 0
+    with running(write_on, place) as (answers, process), suppress(EOFError):
+        said = answers.recv()
+        time.sleep(delay)
+        process.kill()
+        while True:
+            said = answers.recv()
     return said
 
 
-def kills_of_ingest(seconds: float, seed: int, folder: Path) -> Counts:
+def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
     """Kill an ingestion at each step that it takes in files; the next one must complete it."""
     documents = write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
-    return _each_step(seconds, seed, folder, counts, ingested, documents)
+    return each_step(bounds, folder, counts, ingested, documents)
 
 
-def kills_of_writes(seconds: float, seed: int, folder: Path) -> Counts:
+def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
     """Kill a process at each step of its writes to a store; written again, all of it is there."""
     counts = Counts("killed at each step of writes")
-    return _each_step(seconds, seed, folder, counts, written)
+    return each_step(bounds, folder, counts, written)
 
 
 def written(place: Path) -> dict[str, Any]:
@@ -102,13 +99,24 @@ def written(place: Path) -> dict[str, Any]:
     return {**found, "cases": {id_: case["solution"] for id_, case in found["cases"].items()}}
 
 
-def _each_step(
-    seconds: float, seed: int, folder: Path, counts: Counts, work: Callable[..., Any], *given: Any
+def each_step(
+    bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *given: Any
 ) -> Counts:
-    whole = work(folder / "whole", *given)
+    """Kill some work at each step it takes in files; done again, it must be as without a kill.
+
+    Args:
+        bounds: Of the trials.
+        folder: For the trials.
+        counts: Are added to, and returned.
+        work: Is given a folder of its own, and then the others; returns what is compared.
+        given: The other arguments.
+    """
+    made, whole = in_child(work, folder / "whole", *given)
+    if made != "done":
+        raise CasewrightError(f"{counts.name}: without a kill, {made} {whole}")
     # Every seventh step, round after round: the first round reaches all parts of the work.
-    step = seed % STRIDE
-    for number in trials(seconds):
+    step = bounds.seed % STRIDE
+    for number in bounds.trials(counts):
         place = folder / f"step{number}"
         outcome, _ = in_child(killed_at, step, str(place), work, place, *given)
         again, found = in_child(work, place, *given)

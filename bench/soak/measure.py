@@ -3,58 +3,99 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from casewright.bench.report import Report
+from casewright.bench.soak.child import preload
 from casewright.bench.soak.clients import served_clients
-from casewright.bench.soak.counts import NAMED, Counts
+from casewright.bench.soak.counts import NAMED, Bounds, Counts
 from casewright.bench.soak.damage import damaged_caches, damaged_stores
 from casewright.bench.soak.disk import full_disks
+from casewright.bench.soak.files import damaged_texts, damaged_threads
 from casewright.bench.soak.fuzz import fuzzed
 from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
+from casewright.bench.soak.service import kills_of_service
+from casewright.bench.soak.training import kills_of_training
 from casewright.stores.progress import note
 
-#: Each kind, by its name on the command line, and its share of the time.
-KINDS: Mapping[str, tuple[Callable[[float, int, Path], Counts], float]] = {
-    "kills": (random_kills, 0.2),
-    "writes": (kills_of_writes, 0.15),
-    "ingest": (kills_of_ingest, 0.1),
-    "damage": (damaged_stores, 0.25),
-    "caches": (damaged_caches, 0.05),
-    "disks": (full_disks, 0.05),
-    "clients": (served_clients, 0.15),
-    "input": (fuzzed, 0.05),
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of trials.
+
+    Attributes:
+        campaign: Does them.
+        share: Of the time.
+        group: What they are counted as, with those of other kinds.
+        modules: What their processes import; see ``child.preload``.
+    """
+
+    campaign: Callable[[Bounds, Path], Counts]
+    share: float
+    group: str
+    modules: Sequence[str] = ()
+
+
+#: Each kind, by its name on the command line.
+KINDS: Mapping[str, Kind] = {
+    "random": Kind(random_kills, 0.1, "kills"),
+    "writes": Kind(kills_of_writes, 0.1, "kills"),
+    "ingest": Kind(kills_of_ingest, 0.1, "kills"),
+    "service": Kind(kills_of_service, 0.1, "kills", ["casewright.bench.soak.service"]),
+    "training": Kind(
+        kills_of_training,
+        0.1,
+        "kills",
+        ["casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer"],
+    ),
+    "stores": Kind(damaged_stores, 0.2, "damages"),
+    "caches": Kind(damaged_caches, 0.05, "damages"),
+    "texts": Kind(damaged_texts, 0.02, "damages"),
+    "threads": Kind(damaged_threads, 0.05, "damages", ["casewright.bench.soak.files"]),
+    "disks": Kind(full_disks, 0.05, "full disks"),
+    "clients": Kind(served_clients, 0.15, "requests"),
+    "input": Kind(fuzzed, 0.05, "inputs"),
 }
 
 
-def soak(minutes: float, seed: int, kinds: Sequence[str] = ()) -> Report:
+def soak(
+    minutes: float, seed: int = 0, kinds: Sequence[str] = (), most: int | None = None
+) -> Report:
     """Run the campaign, and return its counts; what went wrong is in the notes.
 
     Args:
         minutes: How long it may take, about.
         seed: Of every draw.
         kinds: Which kinds of trials; all where it is empty.
+        most: Trials of each kind; as many as there is time for without it.
     """
     chosen = {name: KINDS[name] for name in kinds or KINDS}
-    whole = sum(share for _, share in chosen.values())
-    found: list[tuple[Counts, float]] = []
-    for name, (campaign, share) in chosen.items():
-        seconds = 60 * minutes * share / whole
-        note(f"{name}: about {seconds:.0f} s …")
+    whole = sum(kind.share for kind in chosen.values())
+    for kind in chosen.values():
+        preload(*kind.modules)
+    results: list[tuple[Kind, Counts, float]] = []
+    for name, kind in chosen.items():
+        bounds = Bounds(60 * minutes * kind.share / whole, seed, most)
+        note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:
-            counts = campaign(seconds, seed, Path(folder))
-        found.append((counts, time.monotonic() - started))
-    wrong = [line for counts, _ in found for line in counts.wrong]
-    skipped = [f"{c.name}: not tried, {c.skipped}." for c, _ in found if c.skipped]
+            counts = kind.campaign(bounds, Path(folder))
+        results.append((kind, counts, time.monotonic() - started))
+    tried = Counter[str]()
+    for kind, counts, _ in results:
+        tried[kind.group] += counts.tried
+    wrong = [line for _, counts, _ in results for line in counts.wrong]
+    skipped = [f"{c.name}: not tried, {c.skipped}." for _, c, _ in results if c.skipped]
     return Report(
         bench="soak",
-        settings={"minutes": minutes, "seed": seed, "kinds": list(chosen)},
+        settings={"minutes": minutes, "seed": seed, "kinds": list(chosen), "most": most},
         figures={
-            "tried": float(sum(counts.tried for counts, _ in found)),
-            "lost": float(sum(counts.lost for counts, _ in found)),
+            **{group: float(count) for group, count in tried.items()},
+            "lost": float(sum(counts.lost for _, counts, _ in results)),
             "wrong": float(len(wrong)),
         },
         rows=[
@@ -67,7 +108,7 @@ def soak(minutes: float, seed: int, kinds: Sequence[str] = ()) -> Report:
                 "wrong": len(counts.wrong),
                 "seconds": round(seconds),
             }
-            for counts, seconds in found
+            for _, counts, seconds in results
         ],
         notes=[
             "sound: all answers were as before. told: an error of ours said what is wrong. lost: "

@@ -22,7 +22,7 @@ def commands() -> Iterator[str]:
     """Yield the lines that tell every command with its arguments and options."""
     import typer
 
-    from casewright.serve.cli import app
+    from casewright.serve.cli.commands import app
 
     yield from _command("casewright", typer.main.get_command(app), 2)
 

@@ -19,7 +19,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def settings_table() -> str:
     """Return every setting as a row: its key, what can be given, its default, its variable."""
-    from casewright.serve.settings import PREFIX, Settings
+    from casewright.serve.settings.settings import PREFIX, Settings
 
     # What it means stands second: a narrow screen shows the first two columns.
     rows = ["| key in the file | what can be given | default | variable |", "|---|---|---|---|"]

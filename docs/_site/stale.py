@@ -12,7 +12,7 @@ PAGES = ROOT / "docs" / "benchmarks"
 #: What each command measures, beside its own files in bench.
 MEASURED = {
     "answer": "graph planner stores serve",
-    "backgammon": "domains/backgammon",
+    "backgammon": "domains/backgammon bench/ranking.py",
     "chat": "planner",
     "conversations": "planner domains/shopping",
     "decoding": "planner",
@@ -23,7 +23,7 @@ MEASURED = {
     "latency": "planner graph",
     "legal": "domains/legal stores",
     "legal-pairs": "domains/legal bench/legal/pair_writing.py",
-    "math24": "domains/math24",
+    "math24": "domains/math24 bench/ranking.py",
     "narrowing": "planner finetune/corpus",
     "own-tools": "planner finetune/corpus",
     "planner": "planner domains/shopping finetune",

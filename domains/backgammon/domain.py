@@ -23,10 +23,9 @@ from casewright.domains.backgammon.play_text import dice_of
 from casewright.domains.backgammon.position import Position, position_of_id
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, OpenDomain
-from casewright.domains.image_answer import ImageAnswer
+from casewright.domains.own_answer import IMAGE_OPTIONS, Option, OwnAnswer, OwnRequest
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, plan_schema
-from casewright.planner.chat_text import Chat
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Binary, Case, CaseStore, Encoder
 from casewright.tools import Toolbox, ToolExample, tool_from_function
@@ -48,6 +47,27 @@ QUERIES = (
     "How should I play 5-2 in 4PPgASjgc/ABMA?",
     "Position 4PPBASLg8+ABJA, roll 6-4: what would you play?",
     "In mLeDATCwZ+QRIA I rolled 6-1. Is 16/9 right?",
+)
+OPTIONS = (
+    *IMAGE_OPTIONS,
+    Option("roll", "With a board's image: the dice, such as 3-1.", "DICE"),
+    Option(
+        "move",
+        'The play to be judged, such as "16/13 2/1"; without it, the best is sought.',
+        "PLAY",
+    ),
+    Option(
+        "checkers",
+        "Those of the player on roll, who sits below: light (as by default) or dark.",
+        "WHICH",
+    ),
+    Option("home", "Where that player bears off: right (as by default) or left.", "SIDE"),
+    Option(
+        "off",
+        "Checkers that the player on roll and the opponent have borne off, such as 2-0, where the "
+        "picture alone leaves it open.",
+        "N-N",
+    ),
 )
 #: Ten bytes in base64, so that the last character has two bits.
 _ID = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{13}[AQgw](?![A-Za-z0-9+/])")
@@ -138,30 +158,15 @@ def queries() -> list[AnnotatedQuery]:
     ]
 
 
-def answer_image(
-    opened: OpenDomain,
-    image: Path,
-    chat: Chat | None,
-    name: str,
-    details: Mapping[str, str],
-    *,
-    retain: bool,
-) -> ImageAnswer:
-    """Answer a board.
-
-    Args:
-        opened: The open domain.
-        image: The board's file.
-        chat: A chat model, if one is to answer.
-        name: Its name.
-        details: ``roll``, and where told ``move``, ``checkers``, ``home`` and ``off``.
-        retain: Whether what the engine analysed becomes a case.
+def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
+    """Answer a board; what the engine analysed becomes a case where it is to be retained.
 
     Raises:
         InputError: The image cannot be read or shows no board or an impossible position, the roll
             is missing, or the move illegal; nothing is retained then.
         ToolError: The engine failed.
     """
+    image, details = request.image, request.options
     if "roll" not in details:
         raise InputError("A board needs a roll. Add it, for example: --roll 3-1")
     dice = dice_of(details["roll"])
@@ -176,8 +181,8 @@ def answer_image(
         opened.stores["backgammon"],
         network,
         default_judge(network),
-        chat,
-        name if chat else "reuse",
+        request.chat,
+        request.name,
     )
     data = image.read_bytes()
     found = answerer.answer(
@@ -185,12 +190,13 @@ def answer_image(
         dice,
         details.get("move"),
         picture=Binary(_media_type(image), data),
-        retain=retain,
+        retain="retain" in details,
     )
     told = {"confidence": reading.confidence, **told_of(found)}
     lines = lines_of(found)
     lines[0] += f" ({reading.confidence:.3f} sure)"
-    return ImageAnswer(lines, told, page_of(found, data), found.advice.good)
+    page = page_of(found, data)
+    return OwnAnswer(lines, told, page, found.advice.good).save_page(request)
 
 
 def _one_of(details: Mapping[str, str], name: str, known: Sequence[str]) -> str:
@@ -230,6 +236,6 @@ DOMAIN = Domain(
     questions=QUERIES[:2],
     open=open_backgammon,
     queries=queries,
-    answer_image=answer_image,
-    image_details=("roll", "move", "checkers", "home", "off"),
+    options=OPTIONS,
+    answer=answer_board,
 )

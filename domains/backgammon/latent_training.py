@@ -20,8 +20,8 @@ from casewright.errors import InputError
 if TYPE_CHECKING:
     from torch import nn
 
-#: Shares of the value in the loss, the rest being the decoder's; from the decoder alone on.
-WEIGHTINGS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+#: Weights of value and decoder in the loss, those that the paper tries (MCBR-RAG, section 5.2).
+WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
 #: Chosen on training games alone.
 WIDTH, EPOCHS, BATCH, RATE, DECAY = 512, 20, 512, 2e-3, 1e-4
 #: The two losses are of like size with these.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from casewright.domains.code.index import CodeIndex
 from casewright.domains.code.search import (
@@ -15,10 +16,14 @@ from casewright.domains.code.search import (
 from casewright.domains.code.store import last_tree, open_tree, source_tree
 from casewright.domains.code.tools import code_toolbox
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
+from casewright.domains.own_answer import Option
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import NeighbourStrategy
+
+if TYPE_CHECKING:
+    from casewright.graph import Generator
 
 QUESTIONS = (
     "Show me the full split method of class Splitter",
@@ -91,6 +96,14 @@ def queries() -> list[AnnotatedQuery]:
     ]
 
 
+def quoter() -> Generator:
+    """Return the generator that quotes code line by line and in full."""
+    # The graph is not imported where domains are only listed.
+    from casewright.domains.code.quoting import CodeQuoter
+
+    return CodeQuoter()
+
+
 DOMAIN = Domain(
     name="code",
     description="A user asks about source code: the folder that ask --source names, or the last.",
@@ -99,7 +112,12 @@ DOMAIN = Domain(
     queries=queries,
     # Its folder is made for the first source tree.
     mark=".",
-    open_source=open_code,
+    options=(
+        Option(
+            "source", "The folder of the source code to ask about; the last one by default.", "DIR"
+        ),
+    ),
+    openers={"source": open_code},
     looping=looping,
-    quotes_code=True,
+    generator=quoter,
 )

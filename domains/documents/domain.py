@@ -8,6 +8,7 @@ from pathlib import Path
 from casewright.domains.documents.store import open_store
 from casewright.domains.documents.tools import document_toolbox
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
+from casewright.domains.own_answer import Option
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
@@ -85,7 +86,8 @@ DOMAIN = Domain(
     questions=QUESTIONS[:3],
     open=open_documents,
     queries=queries,
-    open_at=open_documents_at,
+    options=(Option("store", "What ingest --into was given: a folder or a URL.", "LOCATION"),),
+    openers={"store": lambda folder, encoder, location: open_documents_at(location, encoder)},
     mark=RECORD,
     looping=looping,
 )

@@ -13,11 +13,12 @@ case when the stores are built. They are built anew when it changes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from casewright.domains.build import digest, open_built
-from casewright.domains.domain import Domain, OpenDomain
+from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.legal.cases import qa_schema
 from casewright.domains.legal.chat_reading import OFFLINE
 from casewright.domains.legal.data import data_file, legal_cases, records, source, source_file
@@ -26,6 +27,7 @@ from casewright.domains.legal.tools import legal_toolbox
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Encoder
+from casewright.stores.feedback import SentenceStrategy
 
 #: What makes cases of the data: other cases, where one of these changes.
 MAKERS = (
@@ -69,6 +71,12 @@ def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain
     return OpenDomain(legal_toolbox(stores["legal"]), stores["plans"], stores)
 
 
+def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
+    """Return the open domain with searches that go on from what is relevant."""
+    cases = opened.stores["legal"]
+    return replace(opened, toolbox=legal_toolbox(cases, make(cases, SentenceStrategy(), None)))
+
+
 def queries() -> list[AnnotatedQuery]:
     """Read the annotated queries that ship with the domain."""
     return [AnnotatedQuery.read(record) for record in records("queries")]
@@ -85,4 +93,5 @@ DOMAIN = Domain(
     ),
     open=open_legal,
     queries=queries,
+    looping=looping,
 )

@@ -7,8 +7,16 @@ from typing import Any
 
 from casewright.domains.legal.acts import matching_keys
 from casewright.domains.legal.naming import named_by
+from casewright.domains.united import united
 from casewright.stores import CaseStore, Hit
-from casewright.tools import Toolbox, ToolExample, ToolSpec, tool_from_function
+from casewright.tools import (
+    CallContext,
+    Search,
+    Toolbox,
+    ToolExample,
+    ToolSpec,
+    tool_from_function,
+)
 
 #: A case below this has nothing to do with the question: gibberish reaches 0.17.
 ON_TOPIC = 0.22
@@ -24,13 +32,19 @@ RESULTS = ("citation", "answer", "evidence")
 Row = dict[str, Any]
 
 
-def legal_toolbox(cases: CaseStore) -> Toolbox:
-    """Bind the tools to the store of cases."""
-    return Toolbox([_case_search(cases), _act_cases(cases)])
+def legal_toolbox(cases: CaseStore, loop: Search | None = None) -> Toolbox:
+    """Bind the tools to the store of cases.
+
+    Args:
+        cases: The store.
+        loop: Searches it with relevance feedback, and returns what was confirmed; it comes after
+            what a single search finds.
+    """
+    return Toolbox([_case_search(cases, loop), _act_cases(cases, loop)])
 
 
-def _case_search(cases: CaseStore) -> ToolSpec:
-    def case_search(query: str) -> list[Row]:
+def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
+    def case_search(query: str, call: CallContext) -> list[Row]:
         """Decided cases and statute sections like the question: what a court held, and why."""
         hits = cases.search(query, CANDIDATES)
         best = max((hit.relevance for hit in hits), default=0.0)
@@ -42,7 +56,9 @@ def _case_search(cases: CaseStore) -> ToolSpec:
             if level or hit.relevance >= least
         ]
         near.sort(key=lambda item: -item[0])
-        return [_row(cases, hit) for _, hit in near[:MOST]]
+        confirmed = [] if loop is None else loop(query, 2 * MOST, {}, call)
+        hits = united([hit for _, hit in near[:MOST]], confirmed)
+        return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(
         case_search,
@@ -55,17 +71,19 @@ def _case_search(cases: CaseStore) -> ToolSpec:
     )
 
 
-def _act_cases(cases: CaseStore) -> ToolSpec:
+def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
     @cache
     def known() -> frozenset[str]:
         return frozenset(key for case in cases.all() for key in case.metadata.get("acts", ()))
 
-    def act_cases(act: str, query: str) -> list[Row]:
+    def act_cases(act: str, query: str, call: CallContext) -> list[Row]:
         """Cases and sections that name one Act or regulation, the nearest to the question first."""
         keys = matching_keys(act, known())
         if not keys:
             return []
-        return [_row(cases, hit) for hit in cases.search(query, MOST, where={"acts": keys})]
+        confirmed = [] if loop is None else loop(query, 2 * MOST, {"acts": keys}, call)
+        hits = united(cases.search(query, MOST, where={"acts": keys}), confirmed)
+        return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(
         act_cases,

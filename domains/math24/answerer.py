@@ -9,7 +9,7 @@ from pathlib import Path
 
 from casewright.domains.math24.answer import Check, check
 from casewright.domains.math24.card_reader import CardReader, CardReading
-from casewright.domains.math24.cases import media_type, plans_of, solved_case
+from casewright.domains.math24.cases import media_type, plans_of, puzzle_key, solved_case
 from casewright.domains.math24.dialogue import tries
 from casewright.domains.math24.prompts import prompt
 from casewright.domains.math24.proof import product_of_pairs
@@ -31,7 +31,7 @@ class CardAnswer:
     Attributes:
         reading: What was read.
         problem: The numbers, ascending.
-        hits: The nearest cases.
+        hits: The nearest cases of other puzzles.
         answered_by: ``reuse``, or the chat model's name.
         checks: Each attempt, checked; the last one counts.
         retained: What became of it as a case; ``None`` where it was not to be kept, is not right,
@@ -86,7 +86,9 @@ class CardAnswerer:
         reading = self._reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
-        hits = self._store.search({"card": Binary(media_type(data), data)}, NEAREST)
+        # As in the paper's protocol, a puzzle is no case of its own.
+        apart = {"puzzle": {"not": puzzle_key(problem)}}
+        hits = self._store.search({"card": Binary(media_type(data), data)}, NEAREST, where=apart)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
         if self._chat is None:
             tried = attempts(problem, plans)

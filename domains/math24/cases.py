@@ -74,8 +74,13 @@ def solved_case(image: bytes, problem: Problem, found: Sequence[Decomposition]) 
             "text": "; or ".join(told(problem, one) for one in found),
         },
         result=GOAL,
-        metadata={"numbers": list(problem)},
+        metadata={"numbers": list(problem), "puzzle": puzzle_key(problem)},
     )
+
+
+def puzzle_key(problem: Problem) -> str:
+    """Return what all cases of a puzzle have as the metadata field ``puzzle``."""
+    return " ".join(map(str, problem))
 
 
 def puzzle_cases() -> list[Case]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, OpenDomain
-from casewright.domains.image_answer import ImageAnswer
 from casewright.domains.math24.answerer import CardAnswer, CardAnswerer
 from casewright.domains.math24.card_reader import WEIGHTS, CardReader, shipped_reader
 from casewright.domains.math24.cases import (
@@ -22,8 +20,8 @@ from casewright.domains.math24.cases import (
 from casewright.domains.math24.latent import FILE, shipped_latent
 from casewright.domains.math24.page import page_of
 from casewright.domains.math24.puzzle import Problem, problem_of
+from casewright.domains.own_answer import IMAGE_OPTIONS, OwnAnswer, OwnRequest
 from casewright.planner import AnnotatedQuery, plan_schema
-from casewright.planner.chat_text import Chat
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox, ToolExample, tool_from_function
@@ -102,32 +100,15 @@ def queries() -> list[AnnotatedQuery]:
     ]
 
 
-def answer_image(
-    opened: OpenDomain,
-    image: Path,
-    chat: Chat | None,
-    name: str,
-    details: Mapping[str, str],
-    *,
-    retain: bool,
-) -> ImageAnswer:
+def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     """Answer a card.
-
-    Args:
-        opened: The open domain.
-        image: The card's file.
-        chat: A chat model, if one is to answer.
-        name: Its name.
-        details: None: a card says it all.
-        retain: Whether an answer that is proved becomes a case.
 
     Raises:
         InputError: The image cannot be read, or shows no card; nothing is retained then.
     """
-    answerer = CardAnswerer(
-        opened.stores["math24"], shipped_reader(), chat, name if chat else "reuse"
-    )
-    found = answerer.answer(image, retain=retain)
+    image = request.image
+    answerer = CardAnswerer(opened.stores["math24"], shipped_reader(), request.chat, request.name)
+    found = answerer.answer(image, retain="retain" in request.options)
     told = {
         "numbers": list(found.reading.numbers),
         "confidence": found.reading.confidence,
@@ -143,7 +124,8 @@ def answer_image(
         "right": found.right,
         "retained": None if found.retained is None else found.retained.outcome,
     }
-    return ImageAnswer(lines_of(found), told, page_of(found, image.read_bytes()), found.right)
+    page = page_of(found, image.read_bytes())
+    return OwnAnswer(lines_of(found), told, page, found.right).save_page(request)
 
 
 def lines_of(found: CardAnswer) -> list[str]:
@@ -171,5 +153,6 @@ DOMAIN = Domain(
     questions=QUERIES[:2],
     open=open_math24,
     queries=queries,
-    answer_image=answer_image,
+    options=IMAGE_OPTIONS,
+    answer=answer_card,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from casewright.domains.build import digest, open_built
-from casewright.domains.domain import Domain, OpenDomain
+from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
@@ -14,6 +15,7 @@ from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.conversations import Conversation
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Encoder
+from casewright.stores.feedback import SentenceStrategy
 
 #: What makes cases of the data files: other cases, where one of these changes.
 MAKERS = ("ids_and_dates.py", "cases.py")
@@ -35,6 +37,13 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
     wanted = digest(made_of, [schema for schema, _ in parts.values()])
     stores = open_built(folder, "shopping", wanted, parts, anew=anew)
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
+
+
+def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
+    """Return the open shop with searches that go on from what is relevant."""
+    searched = {name: store for name, store in opened.stores.items() if name != "plans"}
+    loops = {name: make(store, SentenceStrategy(), None) for name, store in searched.items()}
+    return replace(opened, toolbox=shopping_toolbox(opened.stores, loops))
 
 
 def queries() -> list[AnnotatedQuery]:
@@ -67,6 +76,7 @@ DOMAIN = Domain(
     measuring_queries=measuring_queries,
     conversations=conversations,
     scopes={"customer": tuple(record["id"] for record in records("customers"))},
+    looping=looping,
     reader=Path(__file__).parent / "reader",
     tool_pools=Path(__file__).parent / "data" / "tool_pools.json",
 )

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from statistics import mean
 from typing import Any
 
+from casewright.domains.united import searches, united
 from casewright.stores import CaseStore, Hit
 from casewright.tools import (
     CallContext,
+    Search,
     Toolbox,
     ToolExample,
     ToolSpec,
@@ -36,22 +38,31 @@ ASKED = ("question", "literal")
 PRODUCT = ("context", "step")
 
 
-def shopping_toolbox(stores: Mapping[str, CaseStore]) -> Toolbox:
-    """Bind the tools to their stores."""
+def shopping_toolbox(
+    stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
+) -> Toolbox:
+    """Bind the tools to their stores.
+
+    Args:
+        stores: By their names.
+        loops: By the same names what searches a store with relevance feedback, and returns what was
+            confirmed; it comes beside what a single search finds.
+    """
+    looped = loops or {}
     return Toolbox(
         [
-            _prod_search(stores["products"]),
-            _prod_qna(stores["facts"]),
-            _review_summary(stores["reviews"]),
-            _order_lookup(stores["orders"], stores["products"]),
+            _prod_search(stores["products"], looped.get("products")),
+            _prod_qna(stores["facts"], looped.get("facts")),
+            _review_summary(stores["reviews"], looped.get("reviews")),
+            _order_lookup(stores["orders"], stores["products"], looped.get("orders")),
             _shipment_status(stores["orders"]),
-            _customer_support(stores["help"]),
+            _customer_support(stores["help"], looped.get("help")),
         ]
     )
 
 
-def _prod_search(products: CaseStore) -> ToolSpec:
-    def prod_search(query: str) -> list[Row]:
+def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
+    def prod_search(query: str, call: CallContext) -> list[Row]:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
         hits = products.search(query, 20)
         best = max((hit.relevance for hit in hits), default=0.0)
@@ -60,7 +71,9 @@ def _prod_search(products: CaseStore) -> ToolSpec:
         # an accessory: a "laptop" is no laptop stand.
         if _NAME.search(query):
             near.sort(key=lambda hit: not _names(hit, query))
-        return [_product(hit) for hit in near[:4]]
+        # The next step asks about the first: what is named stays before what was confirmed.
+        confirmed = [] if loop is None else loop(query, 8, {}, call)
+        return [_product(hit) for hit in united(near[:4], confirmed)]
 
     return tool_from_function(
         prod_search,
@@ -78,16 +91,14 @@ def _product(hit: Hit) -> Row:
     return {**shown, "source": f"products:{known['product_id']}"}
 
 
-def _prod_qna(facts: CaseStore) -> ToolSpec:
+def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
     return tool_from_store(
         facts,
         name="prod_qna",
         description="A fact about one product: its page, specifications, questions and answers.",
         filters=("product_id",),
         sources={"product_id": PRODUCT, "query": ASKED},
-        k=3,
-        min_relevance=ON_TOPIC,
-        near_best=NEAR_BEST,
+        **searches(facts, 3, ON_TOPIC, NEAR_BEST, loop),
         example=ToolExample(
             "What's the voltage of my drill?",
             's1 = order_lookup(query="drill")\n'
@@ -96,16 +107,18 @@ def _prod_qna(facts: CaseStore) -> ToolSpec:
     )
 
 
-def _review_summary(reviews: CaseStore) -> ToolSpec:
-    def review_summary(product_id: str, query: str) -> list[Row]:
+def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
+    def review_summary(product_id: str, query: str, call: CallContext) -> list[Row]:
         """What buyers say of one product: its stars, and the reviews nearest to the question."""
-        hits = reviews.search(query, 50, where={"product_id": product_id})
+        about = {"product_id": product_id}
+        hits = reviews.search(query, 50, where=about)
         if not hits:
             return []
         stars = [int(hit.case.metadata["stars"]) for hit in hits]
         told = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
         overview = {"evidence": told, "source": f"reviews:{product_id}"}
-        return [overview, *(_review(hit) for hit in hits[:3])]
+        confirmed = [] if loop is None else loop(query, 6, about, call)
+        return [overview, *map(_review, united(confirmed, hits[:3]))]
 
     return tool_from_function(
         review_summary,
@@ -122,14 +135,15 @@ def _review(hit: Hit) -> Row:
     return {"evidence": str(hit.case.solution), "source": f"reviews:{key}"}
 
 
-def _order_lookup(orders: CaseStore, products: CaseStore) -> ToolSpec:
+def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -> ToolSpec:
     def order_lookup(query: str, call: CallContext) -> list[Row]:
         """This customer's own past orders: finds the thing that they own or wait for."""
         customer = call.scope.get("customer")
         if customer is None:
             return []
         mine = {"customer": customer}
-        hits = orders.search(query, 10, where=mine, lambda_b=0.95)
+        confirmed = [] if loop is None else loop(query, 8, mine, call)
+        hits = united(orders.search(query, 10, where=mine, lambda_b=0.95), confirmed)
         near = [hit for hit in hits if hit.relevance >= SAME_THING or _names(hit, query)]
         if not all(_names(hit, query) for hit in near):
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
@@ -191,15 +205,13 @@ def _shipment_status(orders: CaseStore) -> ToolSpec:
     )
 
 
-def _customer_support(articles: CaseStore) -> ToolSpec:
+def _customer_support(articles: CaseStore, loop: Search | None) -> ToolSpec:
     return tool_from_store(
         articles,
         name="customer_support",
         description="The shop's policies and services: returns, refunds, payment, account, "
         "delivery in general, warranty, talking to a person.",
         sources={"query": ASKED},
-        k=2,
-        min_relevance=ON_TOPIC_HELP,
-        near_best=NEAR_BEST,
+        **searches(articles, 2, ON_TOPIC_HELP, NEAR_BEST, loop),
         example=ToolExample("can I pay when it arrives", "s1 = customer_support(query=question)"),
     )

@@ -15,7 +15,8 @@ from casewright.errors import InputError
 from casewright.finetune.baselines.classifiers import ClassifierPlanner, train_classifiers
 from casewright.finetune.baselines.regression import ClassifierSettings
 from casewright.planner import AnnotatedQuery
-from casewright.stores import Encoder
+from casewright.planner.named import NamedPlanner, PlannerParts
+from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
@@ -64,3 +65,17 @@ def _digest(
         record = query.record.model_dump_json(exclude={"id"})
         made.update(json.dumps([record, str(query.plan)]).encode())
     return made.hexdigest()
+
+
+def _named(parts: PlannerParts) -> ClassifierPlanner:
+    known = parts.queries()
+    if not known:
+        raise InputError(
+            f"The planner {parts.name!r} learns from annotated queries, and there are none here. "
+            "Choose a domain that has some, such as shopping, or another planner."
+        )
+    return cached_classifiers(known, parts.encoder or default_encoder())
+
+
+#: What the entry point of the planner ``classifiers`` names.
+CLASSIFIERS = NamedPlanner(_named)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from casewright.errors import DependencyError
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
 
 
 class ClassifierSettings(Section):

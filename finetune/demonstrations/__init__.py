@@ -11,7 +11,7 @@ from casewright.finetune.demonstrations.asked import (
     Asked,
     Demonstration,
     Likelihood,
-    TextScorer,
+    LocalScorer,
 )
 from casewright.finetune.demonstrations.calibrate import Calibration, Sweep, calibrate
 from casewright.finetune.demonstrations.chat_scorer import ChatScorer
@@ -30,11 +30,11 @@ __all__ = [
     "Demonstration",
     "JudgedQuestion",
     "Likelihood",
+    "LocalScorer",
     "ModelScorer",
     "QuestionForm",
     "RecordedScorer",
     "Sweep",
-    "TextScorer",
     "Verdicts",
     "calibrate",
     "measure",

@@ -44,11 +44,10 @@ class AnswerTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
         begin = tokenizer.bos_token_id
-        self._begin = () if begin is None else (begin,)
         # A model that is told to begin by its chat template alone has seen no text without.
         template = tokenizer.chat_template
         begins = begin in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
-        self._before = self._begin if begins else ()
+        self._before = (begin,) if begins and begin is not None else ()
         word = tokenizer("Q", add_special_tokens=False)["input_ids"]
         spaced = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
         self._lead = " " if spaced else ""
@@ -83,19 +82,6 @@ class AnswerTokenizer:
             tuple(tuple(one[shared:]) for one in ids),
             tuple(start - shared for start in starts),
         )
-
-    def text(self, text: str) -> AnswerTokens:
-        """Return the tokens of a text that nothing stands before.
-
-        Where the tokenizer has no token that begins a text, its first one is taken as given.
-
-        Raises:
-            InputError: It has no two tokens.
-        """
-        ids = (*self._begin, *self._encode([self._lead + text])[0].ids)
-        if len(ids) < 2:
-            raise InputError(f"The text {text!r} is too short to be scored. Leave it out.")
-        return AnswerTokens(ids[:1], (ids[1:],), (0,))
 
     def _encode(self, texts: Sequence[str]) -> list[Any]:
         # Half a surrogate pair is no text; the library would raise.

@@ -60,19 +60,9 @@ class AnswerScorer(Protocol):
         """
 
 
-class TextScorer(Protocol):
-    """Tells how likely a model holds texts to be, with nothing before them."""
+class LocalScorer(AnswerScorer, Protocol):
+    """Tells how likely a model holds answers to be as texts, from weights that are known."""
 
     @property
     def signature(self) -> str:
         """The model's name, with what tells its weights from others of that name."""
-
-    def text_key(self, text: str) -> str:
-        """Return what tells a text's likelihood from all others, of any model."""
-
-    def score_texts(self, texts: Sequence[str]) -> Iterator[tuple[int, Likelihood]]:
-        """Yield which of the texts it was, counted from 0, and its likelihood.
-
-        Raises:
-            InputError: A text is longer than the model can read.
-        """

@@ -25,7 +25,7 @@ from casewright.finetune.demonstrations.recorded import RecordedScorer
 from casewright.finetune.demonstrations.shown import Shown, shown_at_random, shown_by
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import CaseStore, MarginalSelector
-from casewright.stores.select import check_share
+from casewright.stores.select import check_bias, check_share
 
 #: λ_d from nothing but diversity to none.
 LAMBDAS_D = tuple(round(step / 10, 1) for step in range(11))
@@ -113,8 +113,8 @@ class Sweep:
 
     Attributes:
         lambdas_d: Values of λ_d, from 0 to 1.
-        lambdas_b: Values of λ_b; other than 1 they weigh the store's quality: see
-            ``measure_quality``.
+        lambdas_b: Values of λ_b; other than 1 they weigh the store's quality (``measure_quality``),
+            above 1 against a case.
         measure: What is to be best: one of ``MEASURES``.
         limit: At most so many questions, drawn at random.
 
@@ -137,7 +137,7 @@ class Sweep:
         if self.k < 1 or not self.lambdas_d or not self.lambdas_b:
             raise InputError("Give k of at least 1, and at least one value of λ_d and of λ_b.")
         check_share(**{f"λ_d {share}": share for share in self.lambdas_d})
-        check_share(**{f"λ_b {share}": share for share in self.lambdas_b})
+        check_bias(**{f"λ_b {share}": share for share in self.lambdas_b})
 
     @property
     def settings(self) -> list[tuple[float, float]]:

@@ -79,10 +79,6 @@ class ModelScorer:
         context = self.form.context(asked.question, asked.demonstrations)
         return [_digest(self.fingerprint, context, self.form.answered(a)) for a in asked.answers]
 
-    def text_key(self, text: str) -> str:
-        """Return a digest of the model's weights and the text."""
-        return _digest(self.fingerprint, "", text)
-
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return how many tokens the network reads for these, padding left aside."""
         read = 0
@@ -96,24 +92,9 @@ class ModelScorer:
         """Yield each question's place and its answers' likelihoods; see ``AnswerScorer``."""
         for start in range(0, len(asked), WINDOW):
             made = [self._tokens(one) for one in asked[start : start + WINDOW]]
-            for place, found in self._scored(made, reuse=self._reuse):
-                yield start + place, found
-
-    def score_texts(self, texts: Sequence[str]) -> Iterator[tuple[int, Likelihood]]:
-        """Yield each text's place and its likelihood; see ``TextScorer``."""
-        for start in range(0, len(texts), WINDOW):
-            made = [self._fitting(self._tokenizer.text(t)) for t in texts[start : start + WINDOW]]
-            for place, found in self._scored(made, reuse=False):
-                yield start + place, found[0]
-
-    def _scored(
-        self, made: Sequence[AnswerTokens], *, reuse: bool
-    ) -> Iterator[tuple[int, list[Likelihood]]]:
-        network = self._network
-        for batch in _batches(made, self._batch_tokens, reuse=reuse):
-            yield from zip(
-                batch, _likelihoods(network, [made[p] for p in batch], reuse), strict=True
-            )
+            for batch in _batches(made, self._batch_tokens, reuse=self._reuse):
+                found = _likelihoods(self._network, [made[p] for p in batch], self._reuse)
+                yield from zip((start + place for place in batch), found, strict=True)
 
     @cached_property
     def _network(self) -> AnswerNetwork:

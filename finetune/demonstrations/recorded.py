@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from casewright.errors import InputError, told
-from casewright.finetune.demonstrations.asked import AnswerScorer, Asked, Likelihood, TextScorer
-
-Item = TypeVar("Item")
+from casewright.finetune.demonstrations.asked import AnswerScorer, Asked, Likelihood, LocalScorer
 
 
 class RecordedScorer:
@@ -47,21 +45,26 @@ class RecordedScorer:
 
     @property
     def signature(self) -> str:
-        """The scorer's signature, where it scores texts."""
-        return self._texts.signature
+        """The scorer's signature.
+
+        Raises:
+            InputError: It has none: its likelihoods are not of answers as texts.
+        """
+        if not self.scores_texts:
+            raise InputError(
+                f"{self.name!r} tells no probabilities of texts that it is given, from which the "
+                "demonstrations' quality is measured. Take a local model, or leave quality out."
+            )
+        return cast("LocalScorer", self.scorer).signature
 
     @property
     def scores_texts(self) -> bool:
-        """Whether the scorer scores texts."""
-        return hasattr(self.scorer, "score_texts")
+        """Whether its likelihoods are of answers as texts."""
+        return hasattr(self.scorer, "signature")
 
     def keys(self, asked: Asked) -> Sequence[str]:
         """Return the scorer's keys."""
         return self.scorer.keys(asked)
-
-    def text_key(self, text: str) -> str:
-        """Return the scorer's key of a text."""
-        return self._texts.text_key(text)
 
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return how many tokens the model reads for what is not in the file yet."""
@@ -76,42 +79,6 @@ class RecordedScorer:
     def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's place and its answers' likelihoods; those known come first."""
         keys = [tuple(self.scorer.keys(one)) for one in asked]
-        yield from self._scored(asked, keys, self.scorer.score)
-
-    def score_texts(self, texts: Sequence[str]) -> Iterator[tuple[int, Likelihood]]:
-        """Yield each text's place and its likelihood; those known come first.
-
-        Raises:
-            InputError: The scorer does not score texts.
-        """
-        scorer = self._texts
-
-        def score(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-            return ((place, (found,)) for place, found in scorer.score_texts(texts))
-
-        keys = [(scorer.text_key(text),) for text in texts]
-        for place, found in self._scored(texts, keys, score):
-            yield place, found[0]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-
-    @property
-    def _texts(self) -> TextScorer:
-        if not self.scores_texts:
-            raise InputError(
-                f"{self.name!r} tells no probabilities of texts that it is given, from which the "
-                "demonstrations' quality is measured. Take a local model, or leave quality out."
-            )
-        return cast("TextScorer", self.scorer)
-
-    def _scored(
-        self,
-        items: Sequence[Item],
-        keys: Sequence[tuple[str, ...]],
-        score: Callable[[Sequence[Item]], Iterator[tuple[int, Sequence[Likelihood]]]],
-    ) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         known = self._known(key for part in keys for key in part)
         # Several places may ask for the same.
         wanted: dict[tuple[str, ...], list[int]] = {}
@@ -121,7 +88,7 @@ class RecordedScorer:
             else:
                 wanted.setdefault(part, []).append(place)
         parts = list(wanted)
-        for number, found in score([items[wanted[part][0]] for part in parts]):
+        for number, found in self.scorer.score([asked[wanted[part][0]] for part in parts]):
             part = parts[number]
             rows = [(k, one.logprob, one.tokens) for k, one in zip(part, found, strict=True)]
             with self._file():
@@ -130,6 +97,10 @@ class RecordedScorer:
                 self._db.execute("COMMIT")
             for place in wanted[part]:
                 yield place, found
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
 
     def _known(self, keys: Iterable[str]) -> dict[str, Likelihood]:
         asked = json.dumps(list(dict.fromkeys(keys)))

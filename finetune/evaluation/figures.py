@@ -16,6 +16,13 @@ from casewright.finetune.evaluation.intervals import (
     percentile_interval,
     wilson,
 )
+from casewright.finetune.evaluation.inventions import (
+    ABSENT,
+    ARGUMENT,
+    STEP,
+    inventions,
+    known_tools,
+)
 from casewright.finetune.evaluation.outcome import Outcome
 from casewright.finetune.evaluation.scores import score_classes
 
@@ -35,6 +42,9 @@ FIGURES: Mapping[str, str] = {
     "f1": "F1, mean over classes",
     "invalid": "answered by a fallback, or invalid",
     "hallucinated": "names a tool that is not there",
+    "invented_steps": "invents a step: a tool that no toolbox has",
+    "invented_absent": "invents a step: a tool that other toolboxes have",
+    "invented_arguments": "tools there, invents an argument",
     "errors": "raised an error",
     "only_provided": "a needed tool removed: only provided tools used",
     "new_tool_tools": "new tool: tool sequence right",
@@ -48,6 +58,8 @@ FIGURES: Mapping[str, str] = {
     "output_tokens": "output tokens a plan",
     "model_steps": "model steps a plan",
 }
+#: Figures of inventions, by the kind that each is of.
+INVENTED = {"invented_steps": STEP, "invented_absent": ABSENT, "invented_arguments": ARGUMENT}
 #: Figures that are no shares and no scores.
 TIMES_AND_COUNTS = ("ms_p50", "ms_p95", "input_tokens", "output_tokens", "model_steps")
 
@@ -131,6 +143,12 @@ def planner_figures(
         ),
         "errors": share([o.result is None for o in outcomes]),
     }
+    known = known_tools(o.item for o in outcomes)
+    invented = [inventions(o.item, o.result, known) for o in outcomes]
+    for name, kind in INVENTED.items():
+        made[name] = share(
+            [kind in one for one in invented], BY_CONSTRUCTION if constrained else ""
+        )
     new = [o.verdict for o in outcomes if o.item.new_tools]
     made["new_tool_tools"] = share([v.tools for v in new])
     made["new_tool_arguments"] = share([v.arguments for v in new])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.finetune.instructions.constraint import Constraint, holds
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, Prompt, render_prompt
 from casewright.planner.request import Turn

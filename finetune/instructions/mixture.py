@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from casewright.errors import InputError
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.finetune.instructions.chat_evolver import ChatEvolver
 from casewright.finetune.instructions.evolution import RuleEvolver
 from casewright.finetune.instructions.instruction import Instruction

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from casewright.finetune.instructions.evolution import MOST_CONSTRAINTS
 from casewright.finetune.instructions.readers.hugging_face import check_fields
 from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS, reader
-from casewright.finetune.recipe.section import Section, beside, folder_of, looked_for
+from casewright.finetune.section import Section, beside, folder_of, looked_for
 
 BY_RULES = "rules"
 

@@ -18,7 +18,7 @@ from casewright.finetune.queries.similarity import (
     best_similarity,
     check_pools,
 )
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
 from casewright.planner import AnnotatedQuery
 from casewright.planner.spans import normalized
 from casewright.stores import Encoder

@@ -23,7 +23,7 @@ from casewright.finetune.queries.written_queries import (
     wanted_shapes,
     written_objects,
 )
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
 from casewright.planner import AnnotatedQuery, Plan, parse_plan
 from casewright.planner.chat_call import ask
 from casewright.planner.chat_planner import model_name

@@ -13,14 +13,14 @@ from pydantic import BaseModel, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from casewright.errors import InputError
-from casewright.finetune.recipe.data_section import DOMAINS, DataSection
-from casewright.finetune.recipe.section import FOLDER, LOOKED_FOR, Section
+from casewright.finetune.examples.data_section import DOMAINS, DataSection
 from casewright.finetune.recipe.training_section import (
     LoraSection,
     ModelSection,
     TrainingSection,
     check_together,
 )
+from casewright.finetune.section import FOLDER, LOOKED_FOR, Section
 
 
 class Recipe(Section):

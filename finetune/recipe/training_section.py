@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from casewright.errors import InputError
-from casewright.finetune.recipe.section import Section
+from casewright.finetune.section import Section
 from casewright.planner.language_model.device import check_names
 
 #: The base that is made for a training, with random weights.

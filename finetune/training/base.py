@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, told
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.finetune.recipe.training_section import LoraSection, NewModelSection, shared_layer
 from casewright.finetune.training.new_model import new_mistral, train_tokenizer
 from casewright.finetune.training.placement import Placement

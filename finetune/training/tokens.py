@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from casewright.finetune.examples.example import TrainingExample
+from casewright.finetune.example import TrainingExample
 from casewright.planner.language_model import LanguageModel
 
 #: With the line's end after the last step, which says that there is no other.

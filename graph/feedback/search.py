@@ -6,6 +6,8 @@ import contextvars
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from langchain_core.runnables.config import ensure_config
+
 from casewright.errors import InputError
 from casewright.graph.feedback.limits import FeedbackLimits
 from casewright.graph.feedback.loop import build_feedback
@@ -60,10 +62,14 @@ class FeedbackSearch:
     ) -> list[Hit]:
         """Return at most k hits, the relevant first; see ``Search``."""
 
+        # Whoever traces the step sees the loop within it.
+        around = ensure_config()
+        traced: Any = {name: around.get(name) for name in ("callbacks", "tags", "metadata")}
+
         def run() -> FeedbackResult:
             state: Mapping[str, Any] = {}
             given: FeedbackInput = {"question": query, "where": dict(where)}
-            for mode, event in self.loop.stream(given, stream_mode=["custom", "values"]):
+            for mode, event in self.loop.stream(given, traced, stream_mode=["custom", "values"]):
                 if mode == "custom" and isinstance(event, Mapping):
                     context.report(event)
                 elif isinstance(event, Mapping):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import Adapter, AsJson, Device, DType, Plot
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Plot
 
 if TYPE_CHECKING:
     from casewright.finetune.demonstrations import Calibration, JudgedQuestion, RecordedScorer
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from casewright.finetune.demonstrations.judged import CaseReading
     from casewright.stores import CaseStore
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def calibrate(
     model: Annotated[
         str,
@@ -112,8 +115,8 @@ def calibrate(
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B, LAMBDAS_D, prepare, run
     from casewright.finetune.demonstrations.judged import CaseReading
-    from casewright.serve.output import print_json
-    from casewright.serve.own_store import PLAN_GROUP
+    from casewright.serve.cli.output import print_json
+    from casewright.serve.cli.own_store import PLAN_GROUP
     from casewright.stores.paths import data_folder
 
     wanted_d, wanted_b = _shares("--lambda-d", lambda_d), _shares("--lambda-b", lambda_b)
@@ -146,7 +149,7 @@ def calibrate(
 def _opened(
     cases: Path | None, domain: str | None, store: str | None
 ) -> AbstractContextManager[CaseStore]:
-    from casewright.serve.own_store import store_of_code, store_of_domain, store_of_file
+    from casewright.serve.cli.own_store import store_of_code, store_of_domain, store_of_file
 
     if sum(one is not None for one in (cases, domain, store)) != 1:
         raise InputError("Give one of --cases FILE, --domain NAME and --store FILE.py:NAME.")
@@ -225,8 +228,8 @@ def _duration(seconds: float) -> str:
 
 def _show(found: Calibration, plot: Path | None, *, as_json: bool) -> None:
     from casewright.finetune.demonstrations.calibrate import draw_calibration
-    from casewright.serve.measured import save_plot
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.measured import save_plot
+    from casewright.serve.cli.output import print_json, print_table
 
     if plot is not None:
         save_plot(plot, lambda axes: draw_calibration(axes, found))

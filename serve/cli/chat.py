@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import typer
 
 from casewright.errors import CasewrightError
-from casewright.serve.options import (
+from casewright.serve.cli.domain_options import ConversationCommand, OfDomain
+from casewright.serve.cli.options import (
     AsJson,
     ConfigFile,
     ContextText,
-    Customer,
     DefaultedDomainName,
     DefaultedGeneratorName,
     DefaultedPlannerName,
@@ -22,13 +22,15 @@ from casewright.serve.options import (
     Tenant,
 )
 
+app = typer.Typer(add_completion=False)
 #: Before a line that says what is open now, as JSON.
 CONTEXT = "/context"
 
 
+@app.command(cls=ConversationCommand)
 def chat(
+    command: typer.Context,
     domain: DefaultedDomainName = None,
-    customer: Customer = None,
     scope: Scope = None,
     tenant: Tenant = None,
     context: ContextText = None,
@@ -46,24 +48,22 @@ def chat(
     """
     import json
 
-    from casewright.domains import find_domain
     from casewright.planner.request import check_question
-    from casewright.serve.chosen import chosen
-    from casewright.serve.dialogue import Dialogue, read_history
-    from casewright.serve.output import visible
-    from casewright.serve.scopes import asker_of
-    from casewright.serve.session import (
-        make_generator,
-        open_chosen,
-        read_context,
-    )
+    from casewright.serve.cli.output import visible
+    from casewright.serve.session.chosen import chosen
+    from casewright.serve.session.dialogue import Dialogue, read_context, read_history
+    from casewright.serve.session.scopes import asker_of
+    from casewright.serve.session.session import open_chosen
 
     known, said = read_context(context), read_history(history)
-    using = chosen(config, domain=domain, planner=planner, generator=generator, encoder=encoder)
-    asker = asker_of(find_domain(using.domain).scopes, scope, customer, tenant)
-    session = open_chosen(using, asker)
+    of: OfDomain = command.obj
+    using = chosen(
+        *(config, of.domain), domain=domain, planner=planner, generator=generator, encoder=encoder
+    )
+    asker = asker_of(of.domain.scopes, scope, of.scope, tenant)
+    session = open_chosen(using, asker, of.opening)
     try:
-        graph = session.graph(make_generator(using.generator, session.encoder, session.domain))
+        graph = session.graph(using.generator)
         dialogue = Dialogue(graph, asker, said)
         for line in _lines():
             try:

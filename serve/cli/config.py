@@ -7,13 +7,16 @@ from typing import Any
 
 import typer
 
-from casewright.serve.options import AsJson, ConfigFile
+from casewright.serve.cli.options import AsJson, ConfigFile
+
+app = typer.Typer(add_completion=False)
 
 
+@app.command()
 def config(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Show every setting with its value and where that came from; secrets are masked."""
-    from casewright.serve.output import print_json, visible
-    from casewright.serve.settings import load_settings, unknown_variables
+    from casewright.serve.cli.output import print_json, visible
+    from casewright.serve.settings.settings import load_settings, unknown_variables
 
     loaded = load_settings(config)
     # In JSON mode pydantic masks what is secret.

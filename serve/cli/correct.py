@@ -9,14 +9,12 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson, ContextText, HistoryFile
+from casewright.serve.cli.options import AsJson, ContextText, HistoryFile
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("correct")(correct)
-
-
+@app.command("correct")
 def correct(
     domain: Annotated[
         str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
@@ -48,10 +46,9 @@ def correct(
     from casewright.finetune.queries.correction import corrected, keep_correction
     from casewright.finetune.queries.query_files import check_output
     from casewright.graph.run_file import read_run
-    from casewright.serve.dialogue import read_history
-    from casewright.serve.output import print_json, visible
-    from casewright.serve.own_tools import own_tools
-    from casewright.serve.session import read_context
+    from casewright.serve.cli.output import print_json, visible
+    from casewright.serve.cli.own_tools import own_tools
+    from casewright.serve.session.dialogue import read_context, read_history
 
     if (question is None) == (run is None):
         raise InputError("Give either the question or --run FILE.")

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.errors import InputError
+from casewright.serve.cli.options import AsJson
 
 if TYPE_CHECKING:
     from casewright.finetune.queries.drafts import Drafts
     from casewright.finetune.queries.resumed_lines import ResumedLines
-    from casewright.serve.own_tools import OwnTools
+    from casewright.serve.cli.own_tools import OwnTools
 
-TEMPLATE = "template"
+TEMPLATE, SMOLLM2 = "template", "smollm2"
 #: As many are enough for ``finetune adapt``.
 ENOUGH = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("draft")(draft)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("draft")
 def draft(
     domain: Annotated[
         str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
@@ -56,8 +56,8 @@ def draft(
     """
     from casewright.finetune.queries.query_files import check_output
     from casewright.finetune.queries.resumed_lines import ResumedLines
-    from casewright.serve.output import print_json
-    from casewright.serve.own_tools import own_tools
+    from casewright.serve.cli.output import print_json
+    from casewright.serve.cli.own_tools import own_tools
 
     check_output(output)
     kept = ResumedLines(output)
@@ -122,7 +122,7 @@ def _written(
     """Return what a language model writes, of the kinds of plans that templates have."""
     from casewright.finetune.queries.query_writer import QueryWriter, WriterSettings
     from casewright.planner import AnnotatedQuery
-    from casewright.serve.finetune_query_commands import fail, shown
+    from casewright.serve.cli.finetune.queries import fail, shown
     from casewright.stores.progress import note, progress_bar
 
     queries = [*own.queries, *(AnnotatedQuery.read(one) for one in drafts[:count])]
@@ -142,11 +142,14 @@ def _written(
 
 def _chat(generator: str) -> Any:
     from casewright.planner import chat_model
-    from casewright.planner.shipped import SHIPPED
-    from casewright.serve.planners import ModelSettings, check_name, local_model, writes_locally
+    from casewright.planner.named import LOCAL, ModelSettings, local_model
 
-    check_name("generator", generator, TEMPLATE, "smollm2", "local:FOLDER")
-    if writes_locally(generator) and generator != SHIPPED:
+    if generator != SMOLLM2 and ":" not in generator:
+        raise InputError(
+            f"There is no generator {generator!r}. Generators are: {TEMPLATE}, {SMOLLM2}, "
+            f"{LOCAL}FOLDER, or a chat model as provider:model, for example openai:gpt-4o-mini."
+        )
+    if generator == SMOLLM2 or generator.startswith(LOCAL):
         from casewright.planner.local_chat import LocalChat
 
         return LocalChat.of(local_model(generator, ModelSettings()))
@@ -155,7 +158,7 @@ def _chat(generator: str) -> Any:
 
 def _kept(file: ResumedLines, made: Drafts, *, yes: bool) -> Sequence[bool]:
     """Show each proposal and write those that are kept; say of each whether it was."""
-    from casewright.serve.output import visible
+    from casewright.serve.cli.output import visible
 
     answers = []
     for number, record in enumerate(made.records, 1):

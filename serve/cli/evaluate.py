@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from casewright.serve.options import Adapter, AsJson, Device, DType, Examples
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
     from casewright.finetune.evaluation.outcome import Outcome
-    from casewright.serve.planners import ModelSettings
+    from casewright.planner.named import ModelSettings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("eval")(evaluate_planner)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("eval")
 def evaluate_planner(
     domain: Annotated[
         str,
@@ -45,8 +44,8 @@ def evaluate_planner(
     With intervals of 95 %, in all and by class. Planners know the domain's own annotated messages;
     measure on others. To compare planners side by side: casewright finetune eval.
     """
-    from casewright.serve.output import print_json
-    from casewright.serve.planners import ModelSettings, of_adapter
+    from casewright.planner.named import ModelSettings, of_adapter
+    from casewright.serve.cli.output import print_json
 
     planner, adapter = of_adapter(planner, adapter)
     model = ModelSettings(adapter, device, dtype, examples)
@@ -71,10 +70,10 @@ def measured(
         DependencyError: A package that the planner needs is not installed.
     """
     from casewright.domains import find_domain
-    from casewright.serve.default_planner import default_planner
-    from casewright.serve.finetune_eval_command import evaluated
-    from casewright.serve.finetune_eval_planners import check_planners
-    from casewright.serve.finetune_eval_questions import file_questions
+    from casewright.serve.cli.finetune.eval_planners import check_planners
+    from casewright.serve.cli.finetune.eval_questions import file_questions
+    from casewright.serve.cli.finetune.evaluate import evaluated
+    from casewright.serve.session.default_planner import default_planner
 
     name = planner or default_planner(find_domain(domain))
     check_planners([name], model)
@@ -146,7 +145,7 @@ _WORDS = {
 
 
 def _print(told: dict[str, Any]) -> None:
-    from casewright.serve.output import print_table, visible
+    from casewright.serve.cli.output import print_table, visible
 
     rows = [[_WORDS[name], _cell(figure)] for name, figure in told["figures"].items()]
     print_table(["figure", "value"], rows, f"{told['messages']} messages, {told['planner']}")

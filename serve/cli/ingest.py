@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from casewright.serve.options import AsJson, EncoderName
+from casewright.serve.cli.options import AsJson, EncoderName
 
 #: Files that are named of those which were skipped for one reason.
 NAMED = 5
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
     from casewright.stores.store import CaseStore
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def ingest(
     path: Annotated[
         str,
@@ -77,8 +80,8 @@ def ingest(
     """
     from casewright.domains.documents.store import open_store
     from casewright.errors import InputError
-    from casewright.serve.output import print_json
-    from casewright.serve.place import place_of
+    from casewright.serve.cli.output import print_json
+    from casewright.serve.session.place import place_of
     from casewright.stores.documents.ingest import ingest as run
     from casewright.stores.encoders.sources import named_encoder
 
@@ -124,7 +127,7 @@ def ingest(
 
 
 def _remove(store: CaseStore, path: str, location: str, as_json: bool) -> None:
-    from casewright.serve.output import print_json
+    from casewright.serve.cli.output import print_json
     from casewright.stores.documents.roots import remove_root
 
     removed = remove_root(store, path)
@@ -135,7 +138,7 @@ def _remove(store: CaseStore, path: str, location: str, as_json: bool) -> None:
 
 
 def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
-    from casewright.serve.output import print_table
+    from casewright.serve.cli.output import print_table
     from casewright.stores.documents.kinds import READ
 
     if not (report.files or report.removed or report.failed):
@@ -150,7 +153,7 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
 
 
 def _print_counts(report: IngestReport, location: str, cases: int, dry_run: bool) -> None:
-    from casewright.serve.output import print_table, visible
+    from casewright.serve.cli.output import print_table, visible
 
     rows = [
         ("added", report.added),
@@ -165,7 +168,7 @@ def _print_counts(report: IngestReport, location: str, cases: int, dry_run: bool
 
 
 def _print_skipped(report: IngestReport) -> None:
-    from casewright.serve.output import visible
+    from casewright.serve.cli.output import visible
 
     by_reason: dict[str, list[str]] = {}
     for file, reason in report.skipped:

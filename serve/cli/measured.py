@@ -32,7 +32,7 @@ def machine() -> dict[str, Any]:
 
 def commit() -> str | None:
     """Return the commit of this checkout, with a + where files differ; ``None`` elsewhere."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
     command = ["git", "-C", str(root), "describe", "--always", "--exclude=*", "--dirty=+"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
 
 #: What is written; ``MY_DOMAIN`` stands for the domain's name.
 TEMPLATE = '''\
@@ -63,17 +63,16 @@ domain = own_domain(
 '''
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("new")(new)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("new")
 def new(
     file: Annotated[Path, typer.Argument(help="The Python file to write.", metavar="FILE.py")],
     as_json: AsJson = False,
 ) -> None:
     """Write a commented domain file: two tools to replace by your own. It answers as it is."""
-    from casewright.serve.output import print_json
+    from casewright.serve.cli.output import print_json
 
     if file.suffix != ".py":
         raise InputError(f"{file} is no Python file's name. End it in .py.")

@@ -32,10 +32,6 @@ Tenant = Annotated[
         help="Whose cases the tools look up, as a service takes it from a token.", metavar="NAME"
     ),
 ]
-Customer = Annotated[
-    str | None,
-    typer.Option(help="Short for --scope customer=ID: the shop's.", metavar="ID"),
-]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -58,8 +54,8 @@ DefaultedPlannerName = Annotated[
 Adapter = Annotated[
     str | None,
     typer.Option(
-        help="A PEFT adapter for the local language model; without --planner it is the planner "
-        "itself, as casewright finetune adapt writes one.",
+        help="A plan parser of casewright finetune adapt, or a PEFT adapter for the local language "
+        "model; without --planner it is the planner itself.",
         metavar="FOLDER",
     ),
 ]
@@ -115,15 +111,6 @@ HistoryFile = Annotated[
         "--history",
         help="Earlier turns: a JSON file of questions and answers, the earliest first.",
         metavar="FILE",
-    ),
-]
-SourceTree = Annotated[
-    str | None,
-    typer.Option(
-        "--source",
-        help="With --domain code, the folder of the source code to ask about; the last one by "
-        "default.",
-        metavar="DIR",
     ),
 ]
 FeedbackJudge = Annotated[
@@ -182,46 +169,4 @@ PromptLengths = Annotated[
 PlanLengths = Annotated[
     str | None,
     typer.Option("--plan-tokens", help="Only plans of so many tokens: 30-60.", metavar="N-N"),
-]
-_BOARD = "A board's picture"
-Roll = Annotated[
-    str | None,
-    typer.Option(
-        help="With a board's image: the dice, such as 3-1.",
-        metavar="DICE",
-        rich_help_panel=_BOARD,
-    ),
-]
-Move = Annotated[
-    str | None,
-    typer.Option(
-        help='The play to be judged, such as "16/13 2/1"; without it, the best is sought.',
-        metavar="PLAY",
-        rich_help_panel=_BOARD,
-    ),
-]
-Checkers = Annotated[
-    str | None,
-    typer.Option(
-        help="Those of the player on roll, who sits below: light (as by default) or dark.",
-        metavar="WHICH",
-        rich_help_panel=_BOARD,
-    ),
-]
-Home = Annotated[
-    str | None,
-    typer.Option(
-        help="Where that player bears off: right (as by default) or left.",
-        metavar="SIDE",
-        rich_help_panel=_BOARD,
-    ),
-]
-Off = Annotated[
-    str | None,
-    typer.Option(
-        help="Checkers that the player on roll and the opponent have borne off, such as 2-0, where "
-        "the picture alone leaves it open.",
-        metavar="N-N",
-        rich_help_panel=_BOARD,
-    ),
 ]

@@ -24,7 +24,7 @@ def store_of_domain(domain: str) -> Iterator[CaseStore]:
     Raises:
         InputError: There is no such domain, or it has none.
     """
-    from casewright.serve.own_tools import own_tools
+    from casewright.serve.cli.own_tools import own_tools
 
     with own_tools(domain, None, None) as own:
         if own.stored is None:

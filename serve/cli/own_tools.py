@@ -69,7 +69,7 @@ def own_tools(domain: str | None, toolbox: Path | None, queries: Path | None) ->
         yield OwnTools(toolbox_from_file(toolbox), given, encoder)
         return
     from casewright.domains import find_domain
-    from casewright.serve.place import place_of
+    from casewright.serve.session.place import place_of
 
     found = find_domain(str(domain))
     opened = found.open(place_of(found.name, None), encoder, False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from casewright.serve.eval_command import indented
+from casewright.serve.cli.evaluate import indented
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation.outcome import Outcome
@@ -104,8 +104,8 @@ class PlanItem(pytest.Item):
     def _outcomes(self) -> Sequence[Outcome]:
         from casewright.domains.python_file import is_place
         from casewright.errors import InputError
-        from casewright.serve.eval_command import measured
-        from casewright.serve.planners import ModelSettings, of_adapter
+        from casewright.planner.named import ModelSettings, of_adapter
+        from casewright.serve.cli.evaluate import measured
 
         config = self.config
         folder = config.inipath.parent if config.inipath else config.rootpath

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from casewright.errors import DependencyError
-from casewright.serve.options import (
+from casewright.serve.cli.options import (
     Adapter,
     ConfigFile,
     DefaultedDomainName,
@@ -18,12 +18,10 @@ from casewright.serve.options import (
     FeedbackJudge,
 )
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("serve")(serve)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("serve")
 def serve(
     host: Annotated[
         str | None, typer.Option(help="The address to listen on; 127.0.0.1.", metavar="ADDRESS")

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
+@app.command()
 def show(
     file: Annotated[Path, typer.Argument(help="What casewright ask --save wrote.", metavar="FILE")],
     as_json: AsJson = False,
@@ -20,7 +23,7 @@ def show(
     Nothing is run again. With --json it is the answer alone, the object that ask --json printed.
     """
     from casewright.graph.run_file import read_run
-    from casewright.serve.output import print_answer, print_json, print_question
+    from casewright.serve.cli.output import print_answer, print_json, print_question
 
     saved = read_run(file)
     answer = saved.answer.to_json()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
 
 #: How long to wait for another process that holds a store.
 LOCK_SECONDS = 2.0
@@ -19,19 +19,17 @@ Place = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(check)
-    app.command()(repair)
+app = typer.Typer(add_completion=False)
 
 
+@app.command()
 def check(place: Place = None, as_json: AsJson = False) -> None:
     """Read all of every store, and of the caches, and say what is damaged.
 
     The exit code is 2 where a store is. What is damaged in a cache is made again when it is needed.
     """
     from casewright.errors import StoreLockedError
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
     from casewright.stores.engines.upkeep import check_folder
 
     found: list[dict[str, Any]] = []
@@ -59,12 +57,13 @@ def check(place: Place = None, as_json: AsJson = False) -> None:
         raise typer.Exit(2)
 
 
+@app.command()
 def repair(place: Place = None, as_json: AsJson = False) -> None:
     """Build every damaged store anew of the cases in it that are sound, and say what is lost.
 
     The damaged files are kept beside it. Stop what uses the stores before.
     """
-    from casewright.serve.output import print_json
+    from casewright.serve.cli.output import print_json
     from casewright.stores.engines.upkeep import repair_folder
 
     made = [
@@ -139,6 +138,9 @@ def _next(folder: Path, lost: int | None) -> str:
 def _print_repaired(made: dict[str, Any]) -> None:
     lost = "how many are lost is not known" if made["lost"] is None else f"{made['lost']} are lost"
     typer.echo(f"{made['store']}, {made['collection']}: {made['cases']} cases are kept, {lost}.")
+    if made["back"] != 0:
+        known = "Some" if made["back"] is None else f"At least {made['back']}"
+        typer.echo(f"  {known} that were deleted may be there again: delete them once more.")
     if made["texts"]:
         typer.echo(f"  The text of lost cases, without vectors: {made['texts']}")
     if made["next"]:

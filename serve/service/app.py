@@ -11,7 +11,6 @@ from fastapi import FastAPI
 
 from casewright import __version__
 from casewright.errors import InputError
-from casewright.serve.scopes import like_a_tenant
 from casewright.serve.service import (
     ask_routes,
     case_routes,
@@ -31,6 +30,7 @@ from casewright.serve.service.page_routes import add_page
 from casewright.serve.service.retirement import retiring
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Authenticated, Tokens
+from casewright.serve.session.scopes import like_a_tenant
 from casewright.tools.call_threads import bound_call_threads
 
 log = logging.getLogger("casewright.service")

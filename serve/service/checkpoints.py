@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Container
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
+from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
+from casewright.serve.service.checkpoint_sums import SummedSerializer
 from casewright.serve.service.postgres import check_threads_url, open_postgres
 from casewright.serve.service.recent import Latest
 from casewright.serve.service.repeats import TTL, swept
-from casewright.serve.service.retirement import LAST_BELOW, Older
 from casewright.serve.service.thread_locks import ThreadLocks
 
 if TYPE_CHECKING:
     from casewright.serve.service.options import ServiceOptions
 
+#: Threads whose last checkpoint has an id below a given one.
+LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
+Older = Callable[[str], Awaitable[list[str]]]
 #: Threads of all tenants together that are kept in memory.
 MOST_IN_MEMORY = 1000
+#: What looking through a threads' file may take when a service starts.
+LOOK_SECONDS = 5.0
 
 
 def thread_key(domain: str, tenant: str, thread_id: str) -> str:
@@ -85,14 +91,11 @@ def _held(file: Path) -> IO[str]:
     try:
         # What was asked is nobody else's.
         file.touch(mode=0o600, exist_ok=True)
-        with sqlite3.connect(file) as opened:
-            opened.execute("PRAGMA user_version")
-        opened.close()
         beside = file.with_name(f"{file.name}.lock")
         beside.touch(mode=0o600, exist_ok=True)
         held = beside.open("a")
         portalocker.lock(held, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        return held
+        damage = _damage(file)
     except portalocker.AlreadyLocked as error:
         held.close()
         raise InputError(
@@ -104,6 +107,31 @@ def _held(file: Path) -> IO[str]:
             f"The threads' file {file} cannot be used: {error}. Name a SQLite file, or a new file "
             "in a folder that you may write to."
         ) from error
+    if damage:
+        held.close()
+        raise InputError(
+            f"The threads' file {file} is damaged: {damage}. Save what can be read by SQLite's "
+            ".recover, or name a new file."
+        )
+    return held
+
+
+def _damage(file: Path) -> str:
+    """Return what SQLite finds wrong within ``LOOK_SECONDS``; empty where that is nothing."""
+    import sqlite3
+
+    ends = time.monotonic() + LOOK_SECONDS
+    with closing(sqlite3.connect(file)) as opened:
+        opened.execute("PRAGMA user_version")
+        opened.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
+        try:
+            ((said,),) = opened.execute("PRAGMA integrity_check(1)").fetchall()
+        except sqlite3.OperationalError:
+            # Its time is over: of a large file each value still has its checksum.
+            return ""
+        except sqlite3.DatabaseError as error:
+            return str(error)
+    return "" if said == "ok" else " ".join(str(said).split())
 
 
 @asynccontextmanager
@@ -113,6 +141,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
         async with open_postgres(options.threads_url) as (saver, locks, pool):
+            saver.serde = SummedSerializer()
 
             async def older(first_id: str) -> list[str]:
                 async with pool.connection() as opened:
@@ -127,6 +156,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 
         async with AsyncSqliteSaver.from_conn_string(str(options.threads_file)) as saver:
             await saver.setup()
+            saver.serde = SummedSerializer()
 
             async def older(first_id: str) -> list[str]:
                 async with saver.lock, saver.conn.execute(f"{LAST_BELOW} ?", (first_id,)) as found:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from casewright.graph import Generator
     from casewright.planner import Planner
-    from casewright.serve.tokens import Grant
+    from casewright.serve.settings.tokens import Grant
     from casewright.stores import CaseStore
     from casewright.tools import Toolbox
 
@@ -45,7 +45,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """The settings of the service; their names are those of ``serve/settings.py``.
+    """The settings of the service; their names are those of ``serve/settings/settings.py``.
 
     Attributes:
         tokens: What every bearer token gives; without any, all requests are the tenant ``local``.

@@ -19,6 +19,7 @@ from casewright.errors import (
     BusyError,
     CasewrightError,
     InputError,
+    StoreDamagedError,
     StoreLockedError,
     StoreUnavailableError,
 )
@@ -135,6 +136,9 @@ def told(error: BaseException) -> tuple[int, str]:
         case BusyError():
             log.warning("A request was refused: %s", error)
             return 503, "Too many calls of tools are under way. Try again in a moment."
+        case StoreDamagedError():
+            log.error("What is kept is damaged: %s", error)
+            return 500, without_paths(str(error))
         case StoreUnavailableError() | StoreLockedError():
             log.warning("A store does not answer: %s", error)
             return 503, "A case store does not answer. Try again in a moment."
@@ -142,6 +146,9 @@ def told(error: BaseException) -> tuple[int, str]:
             # Of SQLite or PostgreSQL, where threads are.
             log.warning("The threads' database does not answer: %s", error)
             return 503, "The threads' database does not answer. Try again in a moment."
+        case _ if any(kind.__name__ == "DatabaseError" for kind in type(error).__mro__):
+            log.error("The threads' database is damaged: %s", error)
+            return 500, "The threads' database is damaged; the service's log says how."
         case TimeoutError():
             return 504, "The answer took longer than a request may. Ask something smaller."
     log.error("A request failed: %s", error, exc_info=error)

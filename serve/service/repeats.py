@@ -16,6 +16,7 @@ from typing import Any
 from starlette.responses import Response
 
 from casewright.graph.json_text import json_text
+from casewright.serve.service.checkpoint_sums import damaged_thread
 from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.recent import Latest
@@ -136,12 +137,15 @@ class Repeats:
         self._working.add(attempt.id)
         try:
             found = await self._store.aget(_PLACE, attempt.id)
-            before = found and found.value
+            before: dict[str, Any] | None = dict(found.value) if found else None
+            # Earlier versions kept no checksum.
+            if before and before.pop("sum", None) not in (None, _digest(before)):
+                raise damaged_thread("the repeated request's answer has another checksum")
             if before and before["asked"] != attempt.asked:
                 raise RefusedError(
                     422, "This Idempotency-Key came with another request. Give each its own."
                 )
-            attempt.run = before and before["run"]
+            attempt.run = before["run"] if before else None
             yield before
         finally:
             self._working.discard(attempt.id)
@@ -165,7 +169,7 @@ class Repeats:
             "status": status,
             "body": body,
         }
-        await self._store.aput(_PLACE, attempt.id, value)
+        await self._store.aput(_PLACE, attempt.id, {**value, "sum": _digest(value)})
         if self._latest is not None:
             for gone in self._latest.put(attempt.tenant, attempt.id, None, self._working):
                 await self._store.adelete(_PLACE, gone)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from casewright.serve.service.checkpoints import Older
 from casewright.serve.service.problems import RefusedError
-
-if TYPE_CHECKING:
-    from casewright.serve.service.runs import Runs
+from casewright.serve.service.runs import Runs
 
 #: How often it is looked for old threads.
 EVERY_SECONDS = 3600.0
-#: Threads whose last checkpoint has an id below a given one.
-LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 #: Since when ids of checkpoints count time, in steps of 100 nanoseconds.
 _BEGIN = datetime(1582, 10, 15, tzinfo=UTC)
-Older = Callable[[str], Awaitable[list[str]]]
 log = logging.getLogger("casewright.service")
 
 

@@ -7,16 +7,16 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
+from casewright.errors import StoreDamagedError
 from casewright.graph import ChatGenerator, RunContext, build_graph
 from casewright.graph.checkpoint_reading import strict
-from casewright.serve.scopes import check_whole, scope_of
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
@@ -31,7 +31,8 @@ from casewright.serve.service.repeats import Attempt, Repeats, attempt_of
 from casewright.serve.service.thread_locks import ThreadLocks
 from casewright.serve.service.thread_state import REQUEST, ThreadState, thread_state
 from casewright.serve.service.tokens import Caller
-from casewright.serve.threaded import off_loop
+from casewright.serve.session.scopes import check_whole, scope_of
+from casewright.serve.session.threaded import off_loop
 from casewright.stores import Case
 
 #: What the graph tells of a step.
@@ -208,8 +209,10 @@ class Runs:
         """
         key = self.key(thread_id, caller)
         async with self.locks.alone(key):
-            if await self.saver.aget_tuple(_config(key)) is None:
-                raise unknown_thread()
+            # One that is damaged can be deleted, too.
+            with suppress(StoreDamagedError, ValueError):
+                if await self.saver.aget_tuple(_config(key)) is None:
+                    raise unknown_thread()
             await self.saver.adelete_thread(key)
             await self.repeats.forget(key)
             self._threads.forget(caller.tenant, key)

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
-from casewright.serve.chosen import chosen_of
-from casewright.serve.planners import check_shared
+from casewright.planner.named import check_shared
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
 from casewright.serve.service.tokens import check_exposure
-from casewright.serve.session import make_generator, open_chosen
-from casewright.serve.settings import load_settings
-from casewright.serve.tokens import Grant, TokensFile, read_tokens
+from casewright.serve.session.chosen import chosen_of
+from casewright.serve.session.session import open_chosen
+from casewright.serve.settings.settings import load_settings
+from casewright.serve.settings.tokens import Grant, TokensFile, read_tokens
 from casewright.stores.paths import data_folder
 
 if TYPE_CHECKING:
-    from casewright.serve.settings import Settings
+    from casewright.serve.settings.settings import Settings
     from casewright.stores import Encoder
 
 
@@ -87,7 +87,7 @@ def start(asked: Asked) -> None:
             domain=session.domain.name,
             toolbox=session.opened.toolbox,
             planner=session.planner,
-            generator=make_generator(using.generator, session.encoder, session.domain),
+            generator=session.generator(using.generator),
             scopes=session.domain.scopes,
             stores=session.opened.stores,
             description=session.domain.description,
@@ -137,7 +137,7 @@ def _answers(
     if settings.retain == "off":
         yield None
         return
-    from casewright.serve.place import place_of
+    from casewright.serve.session.place import place_of
 
     folder = data_folder() / "answers" / place_of(domain, encoder_name).name
     folder.mkdir(parents=True, exist_ok=True)

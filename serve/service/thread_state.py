@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from casewright.errors import told
+from casewright.serve.service.checkpoint_sums import damaged_thread
+
 #: The graph's nodes in their order, the input as LangGraph names it before them.
 NODES = ("__start__", "plan", "execute", "generate")
 #: Under this LangGraph keeps what a task returned, until its node is over.
@@ -58,10 +61,17 @@ class ThreadState:
 
 
 async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
-    """Return what a checkpointer has of a thread; ``None`` where it has nothing."""
+    """Return what a checkpointer has of a thread; ``None`` where it has nothing.
+
+    Raises:
+        StoreDamagedError: It is not as it was written.
+    """
     config = {"configurable": {"thread_id": key}}
-    found = await graph.aget_state(config)
-    kept = await saver.aget_tuple(config)
+    try:
+        found = await graph.aget_state(config)
+        kept = await saver.aget_tuple(config)
+    except (ValueError, LookupError, TypeError) as error:
+        raise damaged_thread(told(error)) from error
     if kept is None:
         return None
     nodes = [task.name for task in found.tasks if task.name in NODES]

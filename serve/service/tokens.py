@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from casewright.errors import InputError
 from casewright.serve.service.problems import problem_response
-from casewright.serve.tokens import Grant
+from casewright.serve.settings.tokens import Grant
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

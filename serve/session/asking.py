@@ -39,9 +39,9 @@ def ask(
     """
     from casewright.graph import Answer
     from casewright.planner.request import check_context, check_history, check_question
-    from casewright.serve.dialogue import Dialogue
-    from casewright.serve.scopes import scope_of
-    from casewright.serve.session import make_generator, open_session
+    from casewright.serve.session.dialogue import Dialogue
+    from casewright.serve.session.scopes import scope_of
+    from casewright.serve.session.session import open_session
 
     check_question(question)
     check_context(context or {})
@@ -49,7 +49,7 @@ def ask(
     session = open_session(domain, planner)
     try:
         asker = scope_of(session.domain.scopes, scope or {}, listed=True)
-        graph = session.graph(make_generator(generator, session.encoder, session.domain))
+        graph = session.graph(generator)
         return Answer.from_state(Dialogue(graph, asker, history).ask(question, context or {}))
     finally:
         session.close()

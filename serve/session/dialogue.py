@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.planner.request import Turn, check_history
+from casewright.planner.request import Turn, check_context, check_history
 
 if TYPE_CHECKING:
     from casewright.graph.build import Graph
@@ -70,3 +70,21 @@ def read_history(file: Path | None) -> list[Turn]:
         ) from error
     check_history(turns)
     return [Turn(question=turn["question"], answer=turn["answer"]) for turn in turns]
+
+
+def read_context(text: str | None) -> dict[str, Any]:
+    """Read a context given as JSON text.
+
+    Raises:
+        InputError: It is no JSON object.
+    """
+    if text is None:
+        return {}
+    try:
+        context = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'--context is not JSON: {error}. Give an object such as {{"product_id": "P001"}}.'
+        ) from error
+    check_context(context)
+    return dict(context)

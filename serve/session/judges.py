@@ -1,4 +1,4 @@
-"""Who judges in relevance feedback, by name: the offline judge, or a chat model."""
+"""Relevance feedback for a domain's searches, by the judge's name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
+from casewright.graph.named import OFF, check_judge, make_judge
 
 if TYPE_CHECKING:
     from casewright.domains import Domain, OpenDomain
     from casewright.stores import CaseStore
-    from casewright.stores.feedback import Judge, Strategy
+    from casewright.stores.feedback import Strategy
     from casewright.tools import Search
-
-#: No loop, as without a name; and the judge that needs no language model.
-OFF, OFFLINE = "off", "offline"
 
 
 def check_feedback(name: str | None, domain: Domain) -> None:
@@ -27,19 +25,11 @@ def check_feedback(name: str | None, domain: Domain) -> None:
         return
     if domain.looping is None:
         raise InputError(
-            f"The domain {domain.name!r} searches once a step. Leave --feedback out; it goes with "
-            "--domain code and --domain documents."
+            f"The domain {domain.name!r} compares no texts that a judge could read, or its tools "
+            "are your own. Leave --feedback out; for tools of your own, "
+            "tool_from_store(…, search=FeedbackSearch(…)) loops."
         )
     check_judge(name)
-
-
-def check_judge(name: str | None) -> None:
-    """Raise ``InputError`` where there is no such judge."""
-    if name not in (None, OFF, OFFLINE) and ":" not in str(name):
-        raise InputError(
-            f"There is no judge {name!r}. Judges are: {OFFLINE}, or a chat model as "
-            f"provider:model, for example openai:gpt-4o-mini; {OFF} searches once."
-        )
 
 
 def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
@@ -58,19 +48,3 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
         return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
 
     return domain.looping(opened, make)
-
-
-def make_judge(name: str) -> Judge:
-    """Return the judge of this name.
-
-    Raises:
-        InputError: There is no such chat model.
-    """
-    if name == OFFLINE:
-        from casewright.stores.feedback import OfflineJudge
-
-        return OfflineJudge()
-    from casewright.graph.feedback import ChatJudge
-    from casewright.planner import chat_model
-
-    return ChatJudge(chat_model(name))

@@ -15,13 +15,13 @@ _TENANTS = {
 }
 
 
-def read_scope(given: Sequence[str] | None, customer: str | None = None) -> dict[str, str]:
-    """Read who asks from ``FIELD=VALUE`` texts; ``customer`` is short for one of them.
+def read_scope(given: Sequence[str] | None, short: Mapping[str, str]) -> dict[str, str]:
+    """Read who asks from ``FIELD=VALUE`` texts, and from fields that are options themselves.
 
     Raises:
         InputError: A text has another form, or a field is given twice.
     """
-    texts = [*(given or ()), *([f"customer={customer}"] if customer is not None else ())]
+    texts = [*(given or ()), *(f"{field}={value}" for field, value in short.items())]
     scope: dict[str, str] = {}
     for text in texts:
         field, sign, value = text.partition("=")
@@ -62,14 +62,14 @@ def scope_of(known: Scopes, given: Mapping[str, str], *, listed: bool = False) -
 
 
 def asker_of(
-    known: Scopes, given: Sequence[str] | None, customer: str | None, tenant: str | None
+    known: Scopes, given: Sequence[str] | None, short: Mapping[str, str], tenant: str | None
 ) -> dict[str, str]:
     """Return who asks on the command line: the scope, with the tenant that tools find in it.
 
     Raises:
         InputError: See ``read_scope`` and ``scope_of``; or the tenant is empty.
     """
-    scope = scope_of(known, read_scope(given, customer), listed=True)
+    scope = scope_of(known, read_scope(given, short), listed=True)
     if tenant is None:
         return scope
     if not tenant.strip():

@@ -39,14 +39,14 @@ def _opened() -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     from casewright.graph import build_graph
-    from casewright.serve.chosen import chosen
-    from casewright.serve.planners import check_shared
-    from casewright.serve.session import make_generator, open_chosen
-    from casewright.serve.threaded import off_loop
+    from casewright.planner.named import check_shared
+    from casewright.serve.session.chosen import chosen
+    from casewright.serve.session.session import open_chosen
+    from casewright.serve.session.threaded import off_loop
 
     using = chosen(None)
     check_shared(using.planner)
     session = open_chosen(using)
-    generator = make_generator(using.generator, session.encoder, session.domain)
+    generator = session.generator(using.generator)
     threads = ThreadPoolExecutor(4, "casewright-compute")
     return build_graph(session.opened.toolbox, *off_loop(session.planner, generator, threads))

@@ -38,7 +38,8 @@ from pydantic_settings import (
 )
 
 from casewright.errors import InputError, cleaned
-from casewright.serve.settings_file import (
+from casewright.extensions import check_extension
+from casewright.serve.settings.file import (
     NAME,
     VARIABLE,
     check_found,
@@ -129,7 +130,8 @@ class Settings(BaseSettings):
         None, description="a sentence-transformers model; the packaged one by default"
     )
     adapter: str | None = Field(
-        None, description="a PEFT adapter for a local language model, by folder or name"
+        None,
+        description="a plan parser or a PEFT adapter for a local language model, by folder or name",
     )
     device: str | None = Field(
         None, description="where a local language model runs: cpu, cuda, cuda:1 or mps"
@@ -206,35 +208,31 @@ class Settings(BaseSettings):
     @field_validator("domain")
     @classmethod
     def _known_domain(cls, name: str) -> str:
-        from casewright.domains import find_domain
-        from casewright.domains.python_file import is_place
+        from casewright.domains.registry import check_domain
 
-        # A file of the user's is run where its domain is opened, not where settings are read.
-        return name if is_place(name) else find_domain(name).name
+        check_domain(name)
+        return name
 
     @field_validator("planner")
     @classmethod
     def _known_planner(cls, name: str | None) -> str | None:
-        if name is not None:
-            from casewright.serve.planners import check_planner
+        from casewright.planner.named import check_planner
 
+        if name is not None:
             check_planner(name)
         return name
 
     @field_validator("generator")
     @classmethod
     def _known_generator(cls, name: str) -> str:
-        from casewright.serve.session import check_generator
-
-        check_generator(name)
+        check_extension("generator", name)
         return name
 
     @field_validator("feedback")
     @classmethod
     def _known_judge(cls, name: str | None) -> str | None:
-        from casewright.serve.feedback import check_judge
-
-        check_judge(name)
+        if name is not None:
+            check_extension("judge", name, "off")
         return name
 
     @field_validator("tokens")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from casewright.errors import InputError
-from casewright.serve.settings import Settings, Token
-from casewright.serve.settings_file import read_toml
+from casewright.serve.settings.file import read_toml
+from casewright.serve.settings.settings import Settings, Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from casewright.domains import own_domain
     from casewright.graph import Answer, build_graph
     from casewright.planner import AnnotatedQuery, CasePlanner, ModelPlanner, Turn
-    from casewright.serve.asking import ask
+    from casewright.serve.session.asking import ask
     from casewright.stores import Case, CaseStore, Facet
     from casewright.tools import CallContext, Toolbox, ToolExample, tool
 
@@ -28,7 +28,7 @@ _MODULES = {
     "ToolExample": "tools",
     "Toolbox": "tools",
     "Turn": "planner",
-    "ask": "serve.asking",
+    "ask": "serve.session.asking",
     "build_graph": "graph",
     "own_domain": "domains",
     "tool": "tools",

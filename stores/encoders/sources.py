@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
+from casewright.extensions import extension, extensions
 from casewright.stores.encoders.cache import CachedEncoder
 from casewright.stores.encoders.checked import checked_vectors
 from casewright.stores.encoders.encoder import Encoder
@@ -28,7 +29,11 @@ def default_encoder() -> CachedEncoder:
 
 
 def named_encoder(name: str | None) -> CachedEncoder:
-    """Return a sentence-transformers model with its caches; without a name the packaged encoder.
+    """Return an encoder with its caches; without a name the packaged one.
+
+    Args:
+        name: One of the group ``casewright.encoders``, see ``casewright.extensions``; or a
+            sentence-transformers model.
 
     Raises:
         InputError: There is no such model.
@@ -36,6 +41,8 @@ def named_encoder(name: str | None) -> CachedEncoder:
     """
     if name is None:
         return default_encoder()
+    if name in extensions("encoder"):
+        return CachedEncoder(extension("encoder", name)(), cache_folder() / "embeddings")
     return CachedEncoder(as_encoder(name), cache_folder() / "embeddings")
 
 

@@ -48,19 +48,8 @@ def rebuilt(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    # -P: no module of the folder that the command runs in takes the place of one of ours.
-    command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            pass_fds=[lock.fileno()],
-            check=False,
-        )
+        done = child_process(task, disk, lock)
     except subprocess.TimeoutExpired as error:
         raise disk.damaged("reading it does not end") from error
     if done.returncode < 0:
@@ -79,10 +68,38 @@ def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
     return answer
 
 
-def _main(task: str, folder: str, collection: str) -> dict[str, Any]:
+def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.CompletedProcess[str]:
+    """Run a child to its end; the last line of what it prints is ``task_done`` as JSON.
+
+    Raises:
+        subprocess.TimeoutExpired: It does not end.
+    """
+    # -P: no module of the folder that the command runs in takes the place of one of ours.
+    command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=SECONDS,
+        pass_fds=[lock.fileno()],
+        check=False,
+    )
+
+
+def task_done(task: str, folder: str, collection: str) -> dict[str, Any]:
+    """Do a child's task, and return what it answers: the task's result, or an error."""
     disk = ShardFolder(Path(folder), collection)
-    if task != "examine":
+    try:
+        if task == "examine":
+            return {"cases": _counted(disk)}
         return salvaged(disk, loading=task == "salvage")
+    except (CasewrightError, OSError) as error:
+        return {"error": str(error), "damaged": isinstance(error, StoreDamagedError)}
+
+
+def _counted(disk: ShardFolder) -> int:
     cases = 0
     with disk.copied() as copy, disk.translated(reading=True):
         shard = copy.load()
@@ -91,12 +108,8 @@ def _main(task: str, folder: str, collection: str) -> dict[str, Any]:
                 raise disk.damaged(f"the case {record.id} is not as it was written")
             cases += 1
         shard.close()
-    return {"cases": cases}
+    return cases
 
 
 if __name__ == "__main__":
-    try:
-        told = _main(*sys.argv[1:])
-    except (CasewrightError, OSError) as error:
-        told = {"error": str(error), "damaged": isinstance(error, StoreDamagedError)}
-    print(json.dumps(told), flush=True)
+    print(json.dumps(task_done(*sys.argv[1:])), flush=True)

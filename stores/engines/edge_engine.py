@@ -21,10 +21,11 @@ from casewright.stores.engines.engine import (
     Ranked,
     RecommendStrategy,
     Where,
+    one_by_one,
 )
 from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.folder import usable
-from casewright.stores.engines.upload import Upload, one_by_one
+from casewright.stores.engines.upload import Upload
 from casewright.stores.room import check_room
 from casewright.stores.where import edge_filter
 

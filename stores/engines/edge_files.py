@@ -18,19 +18,28 @@ from numpy.typing import NDArray
 
 #: Of the table: how many rows there are; of a row whether it is in use, page, block, length.
 ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
+#: Of the ids, an entry's kind to its bytes: a number or a UUID that has a row, or has lost it.
+ENTRIES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block, of a chunk of vectors at most, and of the longest payload that is unpacked.
 BLOCK, CHUNK, LONGEST = 128, 1 << 25, 1 << 28
 
 
 def stored_cases(
-    shard: Path, dimension: int
+    shard: Path, dimension: int, *, mapped: bool
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
-    """Yield the payload and the vector of every case; ``None`` for one that cannot be read."""
+    """Yield the payload and the vector of cases; ``None`` for one that cannot be read.
+
+    Args:
+        shard: Its folder.
+        dimension: Of a vector.
+        mapped: Those that an id leads to; or the others: deleted ones, and those whose id is lost.
+    """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         data = table.read_bytes()
+        rows = _mapped_rows(table.parents[1])
         places = ROW.iter_unpack(data[4 : 4 + ROWS.unpack_from(data)[0] * ROW.size])
         for row, (used, page, block, length) in enumerate(places):
-            if not used:
+            if not used or mapped != (row in rows):
                 continue
             try:
                 pages = table.with_name(f"page_{page}.dat")
@@ -39,6 +48,23 @@ def stored_cases(
             # A damaged payload may raise anything.
             except Exception:  # noqa: BLE001
                 yield None
+
+
+def _mapped_rows(segment: Path) -> set[int]:
+    """Return the rows that ids lead to, as far as the file of the ids can be read."""
+    try:
+        data = (segment / "mutable_id_tracker.mappings").read_bytes()
+    except OSError:
+        return set()
+    rows: dict[bytes, int] = {}
+    at = 0
+    while at < len(data) and (size := ENTRIES.get(data[at])):
+        kind, entry = data[at], data[at + 1 : at + size]
+        rows.pop(entry[:16] if kind in (2, 4) else entry[:8], None)
+        if kind in (1, 2):
+            rows[entry[:-4]] = int.from_bytes(entry[-4:], "little")
+        at += size
+    return set(rows.values())
 
 
 def _payload(packed: bytes) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
             are read.
 
     Returns:
-        ``cases``, how many are kept; ``lost``, how many are not, ``None`` where it is not known;
+        ``cases``, how many are kept; ``lost``, how many are not, and ``back``, how many more are
+        kept than there were, which had been deleted, both ``None`` where it is not known;
         ``texts``, those of lost cases whose text is sound; ``beside``, where the damaged shard is.
 
     Raises:
@@ -45,7 +46,7 @@ def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     texts: dict[str, Any] = {}
 
     def sound() -> Iterator[tuple[str, Mapping[str, Any], NDArray[np.float32]]]:
-        for stored in _everything(disk, dimension, wanted, loading):
+        for stored in _everything(disk, dimension, wanted, loading, kept):
             if stored is None:
                 continue
             payload, vector = stored
@@ -60,21 +61,23 @@ def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
 
     beside = disk.replace(dimension, layout, sound())
     lost = None if wanted is None else max(0, wanted - len(kept))
+    back = None if wanted is None else max(0, len(kept) - wanted)
     left = [{"id": id_, **case} for id_, case in texts.items() if id_ not in kept]
-    return {"cases": len(kept), "lost": lost, "texts": left, "beside": str(beside)}
+    kept_and_lost = {"cases": len(kept), "lost": lost, "back": back}
+    return {**kept_and_lost, "texts": left, "beside": str(beside)}
 
 
 def _everything(
-    disk: ShardFolder, dimension: int, wanted: int | None, loading: bool
+    disk: ShardFolder, dimension: int, wanted: int | None, loading: bool, kept: set[str]
 ) -> Iterator[Stored]:
-    found = 0
     if loading:
-        for found, stored in enumerate(_loaded(disk), 1):  # noqa: B007
-            yield stored
-    # What Edge drops of a damaged file stands in the others. Only then: what was deleted last does,
-    # too.
-    if not loading or (wanted is not None and found < wanted):
-        for stored in stored_cases(disk.path / SHARD, dimension):
+        yield from _loaded(disk)
+    # What Edge drops of a damaged file stands in the others, and behind that what has no id any
+    # more. Only where some are missing: what was deleted last has none, too.
+    for mapped in (True, False):
+        if loading if wanted is None else len(kept) >= wanted:
+            return
+        for stored in stored_cases(disk.path / SHARD, dimension, mapped=mapped):
             # Without checksums nobody could tell whether they belong together.
             if stored is not None and SUMS in stored[0]:
                 yield stored

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreError
-from casewright.stores.engines.upload import Upload
+from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
 
 #: A metadata field to what a case must have there: a value, one of several, or a range of numbers
 #: as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` keeps those that have none of the value or values.
@@ -159,3 +159,15 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release files, locks and connections; calling it twice is no error."""
+
+
+@contextmanager
+def one_by_one(engine: Engine, collection: str, done: Callable[[int], None]) -> Iterator[Upload]:
+    """Write each batch at once, as an engine in this process does best."""
+
+    def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
+        with engine.writing:
+            engine.upsert(collection, ids, vectors, payloads)
+        done(len(ids))
+
+    yield upload

@@ -29,6 +29,7 @@ def salvaged(storage: Path) -> dict[str, Any]:
     new, beside = storage.with_suffix(".new"), storage.with_suffix(".damaged")
     new.unlink(missing_ok=True)
     kept = lost = 0
+    damage = _damage(storage)
     texts: list[dict[str, Any]] = []
     whole = False
     with closing(sqlite3.connect(new)) as made, made:
@@ -45,8 +46,20 @@ def salvaged(storage: Path) -> dict[str, Any]:
             kept, lost = kept + sound, lost + (not sound)
     storage.rename(beside)
     new.rename(storage)
-    left = lost if whole else None
-    return {"cases": kept, "lost": left, "texts": texts, "beside": str(beside)}
+    # Of a damaged table a row may be passed over without an error.
+    left = lost if whole and not damage else None
+    back = 0 if left is not None else None
+    return {"cases": kept, "lost": left, "back": back, "texts": texts, "beside": str(beside)}
+
+
+def _damage(storage: Path) -> str:
+    """Return what SQLite finds wrong with a database; empty where that is nothing."""
+    with closing(sqlite3.connect(f"{storage.as_uri()}?mode=ro", uri=True)) as db:
+        try:
+            said = str(db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        except sqlite3.DatabaseError as error:
+            return str(error)
+    return "" if said == "ok" else said
 
 
 def _rows(storage: Path) -> Iterator[Any]:

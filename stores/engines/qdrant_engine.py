@@ -18,10 +18,11 @@ from casewright.stores.engines.engine import (
     Ranked,
     RecommendStrategy,
     Where,
+    one_by_one,
 )
 from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.local_points import points_only
-from casewright.stores.engines.upload import Upload, one_by_one
+from casewright.stores.engines.upload import Upload
 from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:

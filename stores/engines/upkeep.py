@@ -44,6 +44,8 @@ class Repaired:
         collection: Its name.
         cases: How many were kept.
         lost: How many were not; ``None`` where nothing tells how many there were.
+        back: How many of those kept had been deleted, since nothing tells which they are; ``None``
+            where that is not known either.
         texts: File of those lost cases whose text is sound, one JSON object a line; empty without.
         beside: Where the damaged files are now.
     """
@@ -51,6 +53,7 @@ class Repaired:
     collection: str
     cases: int
     lost: int | None
+    back: int | None
     texts: str
     beside: str
 
@@ -80,7 +83,7 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[Repaired]:
     Raises:
         InputError: The folder holds no store.
         StoreLockedError: Another process holds it for longer than ``lock_seconds``.
-        StoreDamagedError: What a collection is made like cannot be read.
+        StoreDamagedError: What a collection is made like cannot be read, or nothing is left of it.
         StoreError: It cannot be used.
     """
     with _held(folder, lock_seconds) as lock:
@@ -137,8 +140,10 @@ def _repaired_local(folder: Path, lock: IO[str]) -> list[Repaired]:
         LocalEngine(folder, lock, time.monotonic()).close()
         return []
     except StoreDamagedError:
+        storages = [place / "storage.sqlite" for place in sorted(folder.glob("collection/*"))]
+        if not storages or not all(file.is_file() for file in storages):
+            raise
         restore_local(folder)
-    storages = sorted(folder.glob("collection/*/storage.sqlite"))
     return [_repaired(folder, file.parent.name, salvaged(file)) for file in storages]
 
 
@@ -149,4 +154,5 @@ def _repaired(folder: Path, collection: str, made: dict[str, Any]) -> Repaired:
         lines = [json.dumps(case, ensure_ascii=False) for case in made["texts"]]
         write_whole(texts, "\n".join(lines) + "\n")
     named = str(texts) if made["texts"] else ""
-    return Repaired(collection, made["cases"], made["lost"], named, made["beside"])
+    counts = (made["cases"], made["lost"], made["back"])
+    return Repaired(collection, *counts, named, made["beside"])

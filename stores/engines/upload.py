@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import StoreError
 
-if TYPE_CHECKING:
-    from casewright.stores.engines.engine import Engine
-
 Ids = Sequence[str]
 Vectors = NDArray[np.float32]
 Payloads = Sequence[Mapping[str, Any]]
 #: Writes n points, now or soon: ids, array (n, dimension), payloads.
 Upload = Callable[[Ids, Vectors, Payloads], None]
-
-
-@contextmanager
-def one_by_one(engine: Engine, collection: str, done: Callable[[int], None]) -> Iterator[Upload]:
-    """Write each batch at once, as an engine in this process does best."""
-
-    def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        with engine.writing:
-            engine.upsert(collection, ids, vectors, payloads)
-        done(len(ids))
-
-    yield upload
 
 
 class Uploads:

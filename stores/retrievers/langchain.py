@@ -18,8 +18,13 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, model_validator
 
-from casewright.stores.retrievers.retrieval import Retrieval, case_text, hit_metadata, retrieve
-from casewright.stores.store import CaseStore
+from casewright.stores.retrievers.retrieval import (
+    Retrieval,
+    SearchedStore,
+    case_text,
+    hit_metadata,
+    retrieve,
+)
 
 
 class CaseRetriever(Retrieval, BaseRetriever):
@@ -41,7 +46,7 @@ class CaseRetriever(Retrieval, BaseRetriever):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    store: CaseStore
+    store: SearchedStore
 
     @model_validator(mode="after")
     def _weights_name_facets(self) -> Self:

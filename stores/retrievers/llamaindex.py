@@ -16,11 +16,11 @@ from casewright.stores.retrievers.llamaindex_filters import where_of
 from casewright.stores.retrievers.retrieval import (
     CaseText,
     Retrieval,
+    SearchedStore,
     case_text,
     hit_metadata,
     retrieve,
 )
-from casewright.stores.store import CaseStore
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -48,7 +48,7 @@ class CaseNodeRetriever(BaseRetriever):
         store: What is searched.
         k: How many nodes, at least 1; fewer come back where the store holds fewer.
         weights: Facet name to weight; ``None`` uses the facets' own.
-        lambda_b: Share of the relevance in the score, from 0 to 1; the rest is the quality's.
+        lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
         where: Metadata that a case must have, as ``CaseStore.search`` takes it.
         filters: The same as LlamaIndex's filters; they hold beside ``where``.
         search_type: ``"similarity"`` or ``"mmr"``, RAGSys's selection.
@@ -62,7 +62,7 @@ class CaseNodeRetriever(BaseRetriever):
 
     def __init__(
         self,
-        store: CaseStore,
+        store: SearchedStore,
         *,
         k: int = 4,
         weights: Mapping[str, float] | None = None,

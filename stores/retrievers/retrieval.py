@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -11,12 +11,29 @@ from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.hit import Hit
 from casewright.stores.schema import CaseSchema
-from casewright.stores.store import CaseStore
+from casewright.stores.select import Selection
 from casewright.stores.where import check_where
 
 #: A case as text: by the schema's ``support`` or ``full``, or by a function.
 CaseText = Literal["support", "full"] | Callable[[Case], str]
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@runtime_checkable
+class SearchedStore(Protocol):
+    """What a retriever searches; a ``CaseStore``, which documents the methods, is one."""
+
+    @property
+    def schema(self) -> CaseSchema:
+        """The schema of its cases."""
+
+    @property
+    def search(self) -> Callable[..., list[Hit]]:
+        """Returns the best cases."""
+
+    @property
+    def select(self) -> Callable[..., Selection]:
+        """Returns cases that are relevant and unlike each other."""
 
 
 class Retrieval(BaseModel):
@@ -25,7 +42,7 @@ class Retrieval(BaseModel):
     Attributes:
         k: How many cases, at least 1; fewer come back where the store holds fewer.
         weights: Facet name to weight; ``None`` uses the facets' own.
-        lambda_b: Share of the relevance in the score, from 0 to 1; the rest is the quality's.
+        lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
         where: Metadata that a case must have, as ``CaseStore.search`` takes it.
         search_type: ``"similarity"``, the best by score, or ``"mmr"``, each relevant and unlike
             those before it (RAGSys, Algorithm 1).
@@ -40,7 +57,7 @@ class Retrieval(BaseModel):
 
     k: Annotated[int, Field(ge=1, strict=True)] = 4
     weights: Mapping[str, float] | None = None
-    lambda_b: Share = 1.0
+    lambda_b: Annotated[float, Field(ge=0, le=2)] = 1.0
     where: Mapping[str, Any] | None = None
     search_type: Literal["similarity", "mmr"] = "similarity"
     lambda_d: Share = 0.75
@@ -59,7 +76,7 @@ class Retrieval(BaseModel):
         return where
 
 
-def retrieve(store: CaseStore, query: str, asked: Retrieval) -> list[Hit]:
+def retrieve(store: SearchedStore, query: str, asked: Retrieval) -> list[Hit]:
     """Return a store's cases for a query, best first, or in the order of their selection.
 
     Raises:

@@ -16,6 +16,7 @@ from casewright.bench.backgammon.retrieval import (
     ALONE,
     COMBINED,
     ENCODING,
+    FIGURES,
     LABELS,
     RANDOM,
     SHUFFLED,
@@ -31,7 +32,7 @@ from casewright.domains.backgammon.case_base import shipped_decisions
 from casewright.domains.backgammon.encoding import encode
 from casewright.domains.backgammon.games import Split, part_of
 from casewright.domains.backgammon.latent_training import train_network
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from tests.support.chat_server import chat_server
 
 
@@ -82,11 +83,27 @@ def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
         names = [one["compared by"] for one in rows(told, table)]
         assert len(names) == 10
         assert {ENCODING, SHUFFLED, RANDOM} <= set(names)
-        assert sum(name.startswith("latent, value") for name in names) == 7
+        assert sum(name.startswith("latent (") for name in names) == 7
         for one in rows(told, table):
             assert all(0 <= one[label] <= 1 for label in LABELS)
     # What people played tells what is best: nothing is said of what such a query loses.
     assert all("lost" not in one for one in rows(told, WITH_PLAY))
+
+
+def test_figures_of_retrieval_stand_beside_those_published_for_the_same_weights(
+    told: dict[str, Any],
+) -> None:
+    found = {one["compared by"]: one for one in rows(told, FIGURES)}
+    assert [name for name, one in found.items() if one["paper precision"] is None] == [
+        SHUFFLED,
+        RANDOM,
+    ]
+    assert found["latent (1, 0.01)"]["paper NDCG"] == 0.456
+    combined = {one["compared by"]: one for one in rows(told, COMBINED)}
+    for name, one in found.items():
+        assert one["precision"] == pytest.approx(combined[name]["mean"])
+        assert 0 <= one["recall"] <= one["precision"] <= one["MRR"] <= 1
+        assert one["recall"] <= one["F1"] <= one["precision"]
 
 
 def test_what_is_lost_without_cases_is_that_of_the_data(told: dict[str, Any]) -> None:
@@ -104,7 +121,10 @@ def test_what_is_lost_without_cases_is_that_of_the_data(told: dict[str, Any]) ->
 
 def test_answers_have_words_and_truth_and_each_context(told: dict[str, Any]) -> None:
     found = {(one["answered by"], one["context"]): one for one in rows(told, "4")}
-    assert len(found) == 7
+    published = [name for name, _ in found if name.startswith("paper: ")]
+    assert len(published) == 12
+    assert found["paper: Llama-3.1-70B", "three cases"]["cosine, MPNet"] == 0.632
+    assert len(found) - len(published) == 7
     reuse = found["reuse, no model", "three cases"]
     assert reuse["legal play"] == 1
     assert reuse["lost, at least"] >= 0

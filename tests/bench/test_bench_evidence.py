@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from casewright.bench import harness
 from casewright.domains import Domain, OpenDomain
 from casewright.planner import AnnotatedQuery
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.tools import CallContext, Toolbox, tool_from_function
 from tests.support.encoders import HashingEncoder
 

@@ -48,7 +48,11 @@ def test_what_is_being_done_is_said_without_a_terminal_too(report: Report, told:
 
 
 def row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:
-    (found,) = [one for one in report.rows if (one["strategy"], one["judge"]) == (strategy, judge)]
+    (found,) = [
+        one
+        for one in report.rows
+        if one["table"] == "all" and (one["strategy"], one["judge"]) == (strategy, judge)
+    ]
     return found
 
 
@@ -65,6 +69,15 @@ def test_with_the_labels_as_judge_all_that_was_found_is_the_answer(
 def test_controls_stand_beside_the_default_strategy(report: Report) -> None:
     for judge in ("labels shuffled", "first two, unread"):
         assert row(report, "sentences", judge)["judged"] > 0
+
+
+def test_each_set_s_gains_stand_beside_the_gain_without_a_judge(report: Report) -> None:
+    (found,) = [one for one in report.rows if one["table"] == "sets"]
+    for judge in ("labels", "offline", "labels shuffled", "first two, unread"):
+        assert found[judge] == row(report, "sentences", judge)["gain"]
+    size = report.settings["sets"]["hotpotqa"]
+    assert found["questions"] == size["questions_test"]
+    assert found["the judge's training questions"] == size["questions_training"]
 
 
 def test_the_posts_loop_judges_again_what_it_finds_again(report: Report) -> None:

@@ -8,7 +8,7 @@ from tests.support.encoders import HashingEncoder
 
 
 def test_more_tools_keep_fewer_of_those_that_are_needed() -> None:
-    report = measure_narrowing([2, 40], encoder=CachedEncoder(HashingEncoder(256)))
+    report = measure_narrowing([2, 40], messages=2, encoder=CachedEncoder(HashingEncoder(256)))
     few, many = report.rows
     assert few["tools"] < 64 < many["tools"]
     # A toolbox that is not large is not narrowed, and yet planned with beside another.

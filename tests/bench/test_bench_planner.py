@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from casewright.bench import frozen, harness
+from casewright.bench import harness
 from casewright.bench import planner as bench
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
 from casewright.finetune import reader_training
 from casewright.planner import AnnotatedQuery, Reader, plan_store
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
@@ -83,7 +83,7 @@ def toy(
         patch.setattr("casewright.domains.find_domain", lambda name: made.domain)
         patch.setattr(harness, "default_encoder", lambda: encoder)
         patch.setattr(bench, "_trained", learned)
-        patch.setattr(frozen, "open_reader", lambda domain: taught_reader.reader)
+        patch.setattr(Domain, "open_reader", lambda domain: taught_reader.reader)
         patch.setattr(bench, "FIRST_SIZE", 10)
         yield made
 

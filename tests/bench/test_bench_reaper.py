@@ -22,17 +22,17 @@ from casewright.bench.reaper.rows import (
     trainings_of,
 )
 from casewright.bench.reaper.studies import halves, held_out_queries, held_shapes, study_rows
-from casewright.bench.reaper.trial import REAPER, ReaperTrial
+from casewright.bench.reaper.trial import ENSEMBLE, REAPER, ReaperTrial
 from casewright.bench.reaper.workplace import given_start
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
-from casewright.finetune.examples.shots import plain
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
+from casewright.finetune.shots import plain
 from casewright.finetune.training import train as training
 from casewright.planner import PlanRequest, PlanResult, plan_store
 from casewright.planner.fallback import fallback_plan, in_place_of
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE, query
 from tests.bench.reaper_worker import taken
@@ -315,8 +315,13 @@ def test_the_shipped_recipe_trains_adapters_on_the_packaged_base() -> None:
     assert recipe.data.corpus.copies == 1
 
 
-def test_f1_of_a_class_is_published_where_the_paper_has_it() -> None:
-    assert REAPER.told("prod_search") == "f1 0.95 (6,296 queries)"
+def test_scores_of_a_class_are_published_with_its_training_size_where_the_paper_has_them() -> None:
+    told = "precision 0.91, recall 1, f1 0.95 (1,289 of the class)"
+    assert REAPER.told("prod_search") == told
+    # The classes' sizes are those of the whole.
+    for paper, whole in ((REAPER, 6296), (ENSEMBLE, 156_076)):
+        sizes = [one[3].partition(" ")[0].replace(",", "") for one in paper.classes.values()]
+        assert sum(map(int, sizes)) == whole
     assert REAPER.told("multi_step") is None
     assert REAPER.told("prod_search", grammar=False) is None
 
@@ -376,6 +381,21 @@ def test_a_tool_that_is_left_out_is_in_no_prompt_of_its_training(
     left_out = rows["class desk left out"].training
     assert left_out is not None
     assert left_out.identity == never.training.identity
+
+
+def test_the_paper_s_new_tool_is_in_the_prompts_of_its_questions_and_in_no_training(
+    material: Material, recipe: Path
+) -> None:
+    (row,) = [one for one in study(material, recipe) if "compatible_products" in one.name]
+    assert row.training is not None
+    assert "compatible_products" not in row.training.given.toolbox
+    assert row.questions.items[0].query.query == "ink cartridge for HP 4650"
+    for item in row.questions.items:
+        assert item.new_tools == {"compatible_products"}
+        tool = item.request.toolbox["compatible_products"]
+        assert tool.description
+        assert tool.example is not None
+        assert tool.example.query not in asked(row)
 
 
 def test_a_class_is_added_by_its_queries_alone(material: Material, recipe: Path) -> None:

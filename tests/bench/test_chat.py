@@ -23,7 +23,7 @@ from casewright.bench.models import save_random_model
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, DependencyError, InputError
 from casewright.planner import AnnotatedQuery, ChatPlanner, PlanRequest, chat_model, plan_store
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.planner.helpers import SHOP, annotated
 from tests.support.chat_server import USAGE, Heard, chat_server, nobody_there

@@ -17,7 +17,7 @@ from casewright.domains.math24.decomposition import classes, decomposable_proble
 from casewright.domains.math24.latent_training import train_comparing_latent, train_paper_latent
 from casewright.errors import InputError
 from casewright.planner import chat_model
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from tests.support.chat_server import chat_server, nobody_there
 
 
@@ -97,6 +97,51 @@ def test_reuse_is_told_for_each_query_with_and_without_a_second_attempt(
     assert top["faithfulness"] > top["negative rejection"]
     figures = told["figures"]
     assert figures["revise_gain"] == pytest.approx(shares["top", 2] - shares["top", 1])
+
+
+def test_controls_that_ask_no_case_stand_beside_reuse(told: dict[str, Any], data: Path) -> None:
+    shares = {
+        (one["answered by"], one["context"], one["attempts"]): one["accuracy"]
+        for one in told["rows"]
+        if one["table"] == "2"
+    }
+    puzzles = read_puzzles(data)
+    for larger in (24, 12, 8, 6):
+        runs = [
+            [any(one[0] == larger for one in puzzles.classes[test]) for test in puzzles.splits[run]]
+            for run in range(2)
+        ]
+        wanted = np.mean([np.mean(run) for run in runs])
+        assert shares[f"control: always factor {larger}", "general", 1] == pytest.approx(wanted)
+    assert (
+        shares["control: factor 6, then 12", "general", 2]
+        >= (shares["control: always factor 6", "general", 1])
+    )
+    top = shares["reuse, no model", "top", 1]
+    assert shares["control: a random case's plans", "top", 1] < top
+    assert shares["reuse, the case's own pair alone", "top", 1] <= top
+
+
+def test_nested_settings_are_chosen_without_a_test_puzzle(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    puzzles, seen = read_puzzles(data), []
+
+    def train(problems: Any, labels: Any, **more: Any) -> Any:
+        seen.append(set(problems))
+        return train_comparing_latent(problems, labels, steps=5, seed=more["seed"])
+
+    monkeypatch.setattr(represent, "train_comparing_latent", train)
+    ways = represent.representations(puzzles, nested=True)
+    table_of(puzzles, ways[represent.NESTED], [0, 1])
+    rounds = len(represent.GRID) + 1
+    assert len(seen) == 2 * rounds
+    for run in (0, 1):
+        tests = {puzzles.problems[place] for place in puzzles.splits[run]}
+        *inner, last = seen[run * rounds : (run + 1) * rounds]
+        assert not tests & last
+        assert all(own < last for own in inner)
+        assert len({frozenset(own) for own in inner}) == 1
 
 
 def test_no_test_puzzle_takes_part_in_its_runs_training(data: Path) -> None:

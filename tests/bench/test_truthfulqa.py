@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from casewright.bench.truthfulqa import NAMES, cases_of, read_truthfulqa
 from casewright.errors import InputError
-from casewright.serve.cli import app
+from casewright.serve.cli.commands import app
 from tests.support.tiny_mistral import save_tiny
 
 TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
@@ -112,7 +112,7 @@ def test_rankings_are_told_and_that_the_model_is_not_the_papers(told: dict[str, 
     rows = [one for one in told["rows"] if one["retriever"] in NAMES]
     rows.sort(key=lambda one: -one["mass (TruthfulQA's MC2)"])
     assert by_mass[0].endswith(": " + " > ".join(one["retriever"] for one in rows) + ".")
-    assert any("say nothing of the paper's" in one for one in told["notes"])
+    assert any("A small one knows little" in one for one in told["notes"])
 
 
 def test_a_second_run_scores_nothing_and_says_the_same(
@@ -124,21 +124,43 @@ def test_a_second_run_scores_nothing_and_says_the_same(
     assert again["rows"] == told["rows"]
 
 
-def test_a_primer_and_published_figures_stand_beside(
-    data: Path, model: Path, tmp_path: Path
+def test_published_figures_stand_beside_with_the_measures_that_they_have(
+    told: dict[str, Any],
 ) -> None:
-    primer, published = tmp_path / "primer.jsonl", tmp_path / "published.json"
+    theirs = [one for one in told["rows"] if one["retriever"].startswith("published, ")]
+    assert len(theirs) == 2 * len(NAMES)
+    best = row(told, "published, Llama-3-8B-chat: relevance, diversity")
+    assert (best["DPO, triples"], best["MC1"]) == (-16.14, 0.5520)
+    assert (best["MC2 (TruthfulQA's MC3)"], best["mass (TruthfulQA's MC2)"]) == (0.4173, 0.7009)
+    # A measure that the paper does not have, it has of no retriever.
+    assert {one["margin"] for one in theirs} == {None}
+
+
+def test_a_reversed_bias_shows_other_cases_than_the_bias(told: dict[str, Any]) -> None:
+    ours, reverse = (
+        row(told, name)["margin"]
+        for name in ("relevance, diversity, bias", "relevance, diversity, reversed bias")
+    )
+    assert ours != reverse
+    shares = told["settings"]["retrievers"]["relevance, diversity, reversed bias"]
+    assert shares == {"lambda_d": 0.75, "lambda_b": 1.05}
+
+
+def test_a_lower_limit_asks_the_first_questions_of_a_higher_one(
+    data: Path, model: Path, work: Path, told: dict[str, Any]
+) -> None:
+    some = study(data, model, work, "--limit", "4")
+    assert row(some, "relevance")["questions"] == 4
+    assert some["figures"]["study_answers_scored_in_this_run"] == 0
+
+
+def test_a_primer_is_a_row(data: Path, model: Path, tmp_path: Path) -> None:
+    primer = tmp_path / "primer.jsonl"
     primer.write_text(
         '{"question": "What is water?", "answer": "Wet."}\n{"question": "Why?", "answer": "So."}',
         encoding="utf-8",
     )
-    figures = {"Mistral-7B": {"relevance": {"MC1": 0.25}, "fixed primer": {"DPO": -1.5}}}
-    published.write_text(json.dumps(figures), encoding="utf-8")
-    options = ("--primer", primer, "--published", published, "--limit", "4")
-    told = study(data, model, tmp_path, *options)
-    assert row(told, "fixed primer")["Mistral-7B: DPO"] == -1.5
-    assert row(told, "relevance")["Mistral-7B: MC1"] == 0.25
-    assert row(told, "bias")["Mistral-7B: MC1"] is None
+    told = study(data, model, tmp_path, "--primer", primer, "--limit", "4")
     assert row(told, "fixed primer")["questions"] == 4
     assert row(told, "fixed primer")["margin"] != 0
 
@@ -149,8 +171,6 @@ def test_a_primer_and_published_figures_stand_beside(
         (["--data", "nowhere"], "holds no mc_task.json"),
         (["--data", "broken"], "is not TruthfulQA's file"),
         (["--model", "openai:tiny"], "is a chat model"),
-        (["--published", "broken/mc_task.json"], "has no published figures"),
-        (["--published", "other.json"], "Retrievers are fixed primer"),
         (["--primer", "nowhere.jsonl"], "nowhere.jsonl"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -166,7 +186,6 @@ def test_what_cannot_be_studied_is_refused_with_what_to_do(
     monkeypatch.chdir(tmp_path)
     Path("broken").mkdir()
     Path("broken/mc_task.json").write_text('[{"question": 1}]', encoding="utf-8")
-    Path("other.json").write_text('{"m": {"joy": {"MC1": 1}}}', encoding="utf-8")
     given = ["bench", "truthfulqa", "--data", str(data), "--model", str(model), *options]
     done = CliRunner().invoke(app, given)
     assert isinstance(done.exception, InputError)

@@ -77,7 +77,17 @@ def _called(words: list[str]) -> tuple[str, Any, list[str]]:
 
 def _options(command: Any) -> set[str]:
     named = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    return named | {"--help", "-h"}
+    return named | {"--help", "-h"} | (_of_domains() if command.name in ("ask", "chat") else set())
+
+
+@functools.cache
+def _of_domains() -> set[str]:
+    """Return the options that domains add."""
+    from casewright.domains import domain_names, find_domain
+
+    known = [find_domain(name) for name in domain_names()]
+    names = {name for one in known for name in (*one.scopes, *(o.name for o in one.options))}
+    return {f"--{name}" for name in names}
 
 
 @functools.cache
@@ -85,6 +95,6 @@ def program() -> Any:
     """Return all commands. Typer brings a click of its own: they are told by what they have."""
     import typer
 
-    from casewright.serve.cli import app
+    from casewright.serve.cli.commands import app
 
     return typer.main.get_command(app)

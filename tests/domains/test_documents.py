@@ -131,8 +131,7 @@ def test_before_anything_was_ingested_the_command_is_named(tmp_path: Path) -> No
 
 
 def test_domain_is_opened_where_the_user_says(location: Path) -> None:
-    assert DOMAIN.open_at is not None
-    domain = DOMAIN.open_at(str(location), default_encoder())
+    domain = DOMAIN.openers["store"](location, default_encoder(), str(location))
     try:
         assert call(domain, "document_search", "brake pads")
     finally:

@@ -15,7 +15,9 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from casewright.graph import Answer, ChatGenerator, RunContext
-from casewright.tools import tool_from_langchain
+from casewright.graph.feedback import FeedbackLimits, FeedbackSearch
+from casewright.tools import tool_from_langchain, tool_from_store
+from tests.graph.feedback_helpers import Scripted, all_relevant, note_store
 from tests.graph.helpers import QUESTION, Ask, ScriptedModel, graph_of, tool
 
 SECRET, CUSTOMER = "the-secret-of-the-context", "the-customer-who-asks"
@@ -147,6 +149,19 @@ def test_runs_of_tools_and_models_say_which_step_they_are_of(ask: Ask) -> None:
     (model_run,) = [run for run in trace.runs if run["kind"] == "model"]
     assert model_run["metadata"]["casewright_run_id"] == answer.run_id
     assert "casewright_step" not in model_run["metadata"]
+
+
+def test_a_feedback_loop_is_traced_within_its_step_search_by_search(ask: Ask) -> None:
+    store, judge = note_store(), Scripted(all_relevant)
+    search = FeedbackSearch(store, judge, limits=FeedbackLimits(first=4, more=3, rounds=2))
+    notes = tool_from_store(store, name="notes", description="Notes.", search=search)
+    trace, _ = traced(ask, graph_of([notes], "s1 = notes(query=question)"))
+    parents = {run["run_id"]: run for run in trace.runs}
+    (loop,) = trace.named("feedback")
+    assert parents[loop["parent_run_id"]]["name"] == "s1 notes"
+    assert loop["metadata"]["casewright_step"] == "s1"
+    within = [run["name"] for run in trace.runs if run["parent_run_id"] == loop["run_id"]]
+    assert within == ["begin", "search", "judge", "search", "judge", "finish"]
 
 
 def test_caller_s_own_tags_metadata_and_run_name_stay(ask: Ask) -> None:

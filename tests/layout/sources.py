@@ -18,6 +18,16 @@ def _python_files(folder: Path) -> list[Path]:
 
 ROOM_FILES = [file for room in ROOMS for file in _python_files(ROOT / room)]
 PACKAGE_FILES = sorted((ROOT / "src" / "casewright").glob("*.py"))
+
+
+def module_of(file: Path) -> str:
+    """Return the name by which a file of this repository is imported."""
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    whole = parts[1:] if parts[0] == "src" else ("casewright", *parts)
+    return ".".join(parts if parts[0] == "tests" else whole).removesuffix(".__init__")
+
+
+MODULES = {module_of(file): file for file in [*ROOM_FILES, *PACKAGE_FILES]}
 TEST_FILES = _python_files(ROOT / "tests")
 OWN_FILES = [*ROOM_FILES, *PACKAGE_FILES, *TEST_FILES]
 
@@ -76,11 +86,11 @@ def _walk(file: Path, node: ast.AST, *, at_once: bool) -> Iterator[Import]:
         elif isinstance(child, ast.ImportFrom):
             base = child.module or ""
             relative = child.level > 0
-            yield Import(file, child.lineno, base, relative, at_once)
-            if base == "casewright":
-                for name in child.names:
-                    whole = f"{base}.{name.name}"
-                    yield Import(file, child.lineno, whole, relative, at_once)
+            # What is imported of a package may be a module of it.
+            whole = {f"{base}.{name.name}" for name in child.names}
+            found = whole & MODULES.keys() or ({base, *whole} if base == "casewright" else {base})
+            for module in sorted(found):
+                yield Import(file, child.lineno, module, relative, at_once)
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) or (
             isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
         ):

@@ -3,11 +3,22 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tests.layout.sources import OWN_FILES, PACKAGE_FILES, ROOM_FILES, ROOMS, Import, imports_of
+from tests.layout.sources import (
+    MODULES,
+    OWN_FILES,
+    PACKAGE_FILES,
+    ROOM_FILES,
+    ROOMS,
+    ROOT,
+    Import,
+    imports_of,
+    module_of,
+)
 
 #: The rooms that each room may import from, beside itself.
 MAY_IMPORT = {
@@ -22,6 +33,7 @@ MAY_IMPORT = {
     "bench": {"stores", "tools", "planner", "graph", "finetune", "domains", "serve"},
     "serve": {"stores", "tools", "planner", "graph", "finetune", "domains", "bench"},
 }
+SERVE = "casewright.serve.{}"
 HEAVY = ("torch", "transformers", "trl", "peft", "datasets", "matplotlib", "sentence_transformers")
 #: Its room for key/value states is one of transformers' caches.
 DECODING = "casewright.planner.decoding"
@@ -69,56 +81,67 @@ def test_package_itself_imports_no_room_but_to_start_the_command_line() -> None:
     assert outside == {("__main__.py", "casewright.serve.cli")}
 
 
-def test_bench_uses_of_the_command_line_only_how_it_prints_and_finds_planners() -> None:
-    used = {f.module for f in imports() if f.importer == "bench" and f.room == "serve"}
-    own = ("measured", "output", "planners", "scopes", "session")
-    assert used <= {f"casewright.serve.{name}" for name in own}
+def test_bench_uses_of_the_command_line_only_how_it_prints() -> None:
+    used = [f for f in imports() if f.importer == "bench" and f.room == "serve"]
+    own = ("cli.measured", "cli.output", "session", "service")
+    assert told([f for f in used if not f.module.startswith(tuple(map(SERVE.format, own)))]) == []
 
 
 def test_nothing_but_their_commands_imports_the_benches() -> None:
-    users = {f.file.name for f in imports() if f.room == "bench" and f.importer != "bench"}
-    assert users
-    assert {name for name in users if not name.startswith("bench_")} == set()
+    users = {f.file.parent for f in imports() if f.room == "bench" and f.importer != "bench"}
+    assert users == {ROOT / "serve" / "cli" / "bench"}
+
+
+def test_parts_of_serve_import_one_way() -> None:
+    parts = ("settings", "session", "page", "service", "cli")
+    may = {part: set(parts[: number + 1]) for number, part in enumerate(parts)}
+    may["service"].discard("page")
+    inside = [f for f in imports() if f.importer == "serve" and f.room == "serve"]
+    assert inside
+    within = [(f.file.relative_to(ROOT / "serve").parts[0], f) for f in inside]
+    assert told([f for part, f in within if f.module.split(".")[2] not in may[part]]) == []
+
+
+def test_the_command_line_finds_baselines_by_their_names_alone() -> None:
+    used = [f for f in imports() if f.importer == "serve" and f.room in ("bench", "finetune")]
+    assert used
+    baselines = [f for f in used if f.module.startswith("casewright.finetune.baselines")]
+    # A test of benches is above; what is at once here is how a user's correction is kept.
+    at_once = {f.module for f in used if f.at_once}
+    assert (told(baselines), at_once) == ([], {"casewright.finetune.queries.correction"})
+
+
+def test_modules_import_one_another_in_no_circle() -> None:
+    _check_order({(module_of(f.file), f.module) for f in imports() if f.module in MODULES})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_folders_of_a_room_import_one_another_in_no_circle(room: str) -> None:
+    """Beside what lies at the room's top, which all of them may use."""
+    within = [f for f in imports() if f.importer == f.room == room and f.module in MODULES]
+    pairs = {(_folder(f.file), _folder(MODULES[f.module])) for f in within}
+    _check_order({(one, other) for one, other in pairs if one and other and one != other})
+
+
+def _folder(file: Path) -> str:
+    """Return the folder of a room that a file lies in; empty for those at the room's top."""
+    parts = file.relative_to(ROOT).parts
+    return parts[1] if len(parts) > 2 else ""
+
+
+def _check_order(pairs: set[tuple[str, str]]) -> None:
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for importer, imported in pairs:
+        sorter.add(importer, imported)
+    # It names a circle where there is one.
+    sorter.prepare()
 
 
 def test_command_line_loads_no_other_room_until_a_command_runs() -> None:
-    commands = {
-        "bench_commands.py",
-        "bench_narrowing_command.py",
-        "bench_own_tools_command.py",
-        "bench_soak_command.py",
-        "bench_study_commands.py",
-        "bench_unseen_command.py",
-        "calibrate_command.py",
-        "chat_command.py",
-        "config_command.py",
-        "correct_command.py",
-        "draft_command.py",
-        "eval_command.py",
-        "finetune_adapt_command.py",
-        "finetune_backgammon_cases_command.py",
-        "finetune_backgammon_command.py",
-        "finetune_commands.py",
-        "finetune_corpus_command.py",
-        "finetune_data_command.py",
-        "finetune_eval_command.py",
-        "finetune_math24_command.py",
-        "finetune_parser_command.py",
-        "finetune_pools_command.py",
-        "finetune_query_commands.py",
-        "finetune_train_command.py",
-        "ingest_commands.py",
-        "new_command.py",
-        "serve_command.py",
-        "settings_file.py",
-        "show_command.py",
-        "upkeep_commands.py",
-    }
-    names = {"cli.py", "options.py", *commands}
-    cli = [f for f in imports() if f.file.name in names and f.importer == "serve" and f.at_once]
-    assert {found.file.name for found in cli} == names
-    own = {f"casewright.serve.{Path(name).stem}" for name in names}
-    assert told([found for found in cli if found.room and found.module not in own]) == []
+    code = "import sys, casewright.serve.cli.commands; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[1] for name in done.stdout.split() if name.startswith("casewright.")}
+    assert loaded == {"errors", "serve"}
 
 
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:

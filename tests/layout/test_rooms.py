@@ -31,7 +31,7 @@ def test_room_is_imported_from_the_files_at_the_root(room: str) -> None:
 
 def test_package_holds_nothing_but_rooms_and_its_own_few_files() -> None:
     inside = {p.name for p in (ROOT / "src" / "casewright").iterdir() if p.name[0] not in "._"}
-    assert inside == {*ROOMS, "errors.py", "py.typed"}
+    assert inside == {*ROOMS, "errors.py", "extensions.py", "py.typed"}
 
 
 def test_types_and_data_ship_with_the_package() -> None:

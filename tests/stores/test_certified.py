@@ -25,6 +25,8 @@ CASES = st.lists(
 )
 WEIGHTS = st.sampled_from([None, {"a": 1.0}, {"b": 2.0}, {"a": 0.9, "b": 0.1}, {"a": 1, "b": 1}])
 SHARES = st.sampled_from([0.0, 1.0, 0.5, 0.75, 0.95]) | st.floats(0, 1)
+# Above 1 the quality weighs below zero.
+BIASES = SHARES | st.floats(1, 2)
 RANGES = st.sampled_from([(0.0, 1.0), (-20.0, 0.0), (0.0, 1000.0)])
 QUERY = {"a": [1, 2, 0], "b": [1, -1]}
 
@@ -52,7 +54,7 @@ def expected(store: CaseStore, k: int, share: float, query: Any = QUERY, **asked
 
 
 @settings(max_examples=at_most(35), deadline=None)
-@given(CASES, st.integers(1, 5), st.integers(0, 12), WEIGHTS, SHARES, SHARES, RANGES)
+@given(CASES, st.integers(1, 5), st.integers(0, 12), WEIGHTS, SHARES, BIASES, RANGES)
 def test_selection_that_may_fetch_all_is_certified_and_that_of_algorithm_1_over_all_cases(
     cases: Any, k: int, candidates: int, weights: Any, share: float, bias: float, span: Any
 ) -> None:
@@ -113,7 +115,13 @@ def around_centres(count: int, seed: int) -> list[Any]:
     return cases
 
 
-ASKED: Any = [(1, None, 1.0), (4, {"a": 1.0}, 0.5), (8, {"a": 1, "b": 1}, 0.8), (30, None, 1.0)]
+ASKED: Any = [
+    (1, None, 1.0),
+    (4, {"a": 1.0}, 0.5),
+    (8, {"a": 1, "b": 1}, 0.8),
+    (6, None, 1.4),
+    (30, None, 1.0),
+]
 
 
 def test_certified_picks_are_those_of_all_cases_on_every_engine(place: str) -> None:

@@ -114,7 +114,7 @@ WRONG = [
     ({"k": "3"}, "k='3': Input should be a valid integer"),
     ({"k": 2.5}, "k=2.5"),
     ({"k": True}, "k=True"),
-    ({"lambda_b": 1.5}, "lambda_b=1.5"),
+    ({"lambda_b": 2.5}, "lambda_b=2.5"),
     ({"lambda_d": float("nan")}, "lambda_d=nan"),
     ({"search_type": "best"}, "search_type='best'.*'similarity' or 'mmr'"),
     ({"where": "year"}, "where='year'"),
@@ -139,7 +139,7 @@ def test_setting_that_cannot_be_used_is_refused_at_once_and_in_a_call(
 def test_retriever_without_a_store_is_refused() -> None:
     with pytest.raises(InputError, match="store: Field required"):
         CaseRetriever(k=3)  # type: ignore[call-arg]
-    with pytest.raises(InputError, match="store='cases': Input should be an instance of CaseStore"):
+    with pytest.raises(InputError, match="store='cases': Input should be an instance of Searched"):
         CaseRetriever(store="cases")  # type: ignore[arg-type]
 
 

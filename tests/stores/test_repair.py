@@ -20,6 +20,7 @@ from tests.stores.test_damage_inside import MAPPINGS, SEGMENT, VECTOR, VECTORS, 
 from tests.support.sparse import copied
 
 CASES = 60
+STORAGE = "collection/notes/storage.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_sound_store_is_looked_over_and_left_alone(folder: Path) -> None:
 def test_files_are_read_without_the_engine_as_the_engine_reads_them(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         known = {p.id: p for p in store.engine.get("notes", list(cases(folder)), vectors=True)}
-    read = list(stored_cases(folder / "shards/notes/shard", 65))
+    read = list(stored_cases(folder / "shards/notes/shard", 65, mapped=True))
     assert None not in read
     assert {one[0]["id"] for one in read if one} == set(known)
     for payload, vector in filter(None, read):
@@ -161,16 +162,61 @@ def test_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_local_store_keeps_what_is_sound(tmp_path: Path) -> None:
-    place = tmp_path / "cases"
-    with CaseStore(note_schema(), place, engine="local") as store:
+def local_store(folder: Path) -> Path:
+    with CaseStore(note_schema(), folder, engine="local") as store:
         store.add([note(f"question {number}", number) for number in range(20)])
+    return folder
+
+
+def test_local_store_keeps_what_is_sound(tmp_path: Path) -> None:
+    place = local_store(tmp_path / "cases")
     before = cases(place)
     assert [(one.cases, one.damage) for one in check_folder(place)] == [(20, "")]
-    storage = place / "collection/notes/storage.sqlite"
-    with closing(sqlite3.connect(storage)) as db, db:
+    with closing(sqlite3.connect(place / STORAGE)) as db, db:
         db.execute("UPDATE points SET point = ? WHERE rowid = 4", (b"garbage",))
     assert check_folder(place)[0].damage
     (made,) = repair_folder(place)
     assert (made.cases, made.lost) == (19, 1)
     assert cases(place).items() <= before.items()
+
+
+def test_deleted_cases_stay_deleted_where_the_log_is_damaged(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        store.delete([case.id for case in store.all()][:2])
+    before = cases(folder)
+    log = file(folder, "shards/notes/shard/wal/open-1")
+    flip(log, log.stat().st_size // 3)
+    (made,) = repair_folder(folder)
+    assert (made.cases, made.lost, made.back) == (CASES - 2, 0, 0)
+    assert cases(folder) == before
+
+
+def test_deleted_cases_that_come_back_are_counted(folder: Path, tmp_path: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
+        store.delete([case.id for case in store.all()][:2])
+        killed = copied(folder, tmp_path / "killed")
+    # What was deleted last stands in the log alone.
+    for log in killed.glob("shards/notes/shard/wal/open-*"):
+        log.write_bytes(bytes(log.stat().st_size))
+    with pytest.raises(StoreDamagedError):
+        cases(killed)
+    (made,) = repair_folder(killed)
+    assert (made.lost, made.back) == (0, 2) == (0, len(cases(killed)) - (CASES - 2))
+
+
+def test_local_store_that_has_lost_its_database_is_not_repaired(tmp_path: Path) -> None:
+    place = local_store(tmp_path / "cases")
+    (place / STORAGE).unlink()
+    with pytest.raises(StoreDamagedError):
+        repair_folder(place)
+
+
+def test_rows_that_a_damaged_database_passes_over_are_not_said_to_be_there(tmp_path: Path) -> None:
+    place = local_store(tmp_path / "cases")
+    # A page in the middle says that it has no rows.
+    with (place / STORAGE).open("r+b") as opened:
+        opened.seek(3 * 4096 + 3)
+        opened.write(bytes(2))
+    (made,) = repair_folder(place)
+    assert len(cases(place)) < 20
+    assert (made.lost, made.back) == (None, None)

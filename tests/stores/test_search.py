@@ -15,6 +15,8 @@ from tests.support.examples import at_most
 
 DIMENSIONS = {"a": 3, "b": 2}
 SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1e-6, 0.5, 1.0])
+# Above 1 the quality weighs below zero.
+BIASES = SHARES | st.floats(1, 2)
 
 
 def vectors(dimension: int) -> st.SearchStrategy[list[int] | None]:
@@ -36,7 +38,7 @@ def cosine(one: list[int] | None, other: list[int] | None) -> float:
 
 
 @settings(max_examples=at_most(30), deadline=None)
-@given(CASES, CASES, PROBLEMS, WEIGHTS, SHARES, RANGES)
+@given(CASES, CASES, PROBLEMS, WEIGHTS, BIASES, RANGES)
 def test_score_is_the_weighted_sum_of_facet_cosines_plus_the_quality_share(
     first: list[Any], later: list[Any], query: Any, weights: Any, lambda_b: float, span: Any
 ) -> None:
@@ -117,7 +119,7 @@ def test_hits_are_ordered_by_the_rounded_score_that_they_show() -> None:
 
 @settings(max_examples=at_most(40), deadline=None)
 @example([0.3125, 0.375], 0.99999, 1)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=12), SHARES, st.integers(1, 12))
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12), BIASES, st.integers(1, 12))
 def test_hits_come_by_falling_rounded_score_then_id(
     qualities: list[float], lambda_b: float, k: int
 ) -> None:
@@ -163,7 +165,7 @@ def test_memory_and_folder_give_the_same_results_in_the_same_order(folder: Any) 
     [
         ({"k": 0}, "k=0"),
         ({"k": -3}, "k=-3"),
-        ({"lambda_b": 1.01}, "lambda_b"),
+        ({"lambda_b": 2.01}, "lambda_b"),
         ({"lambda_b": -0.01}, "lambda_b"),
         ({"lambda_b": math.nan}, "lambda_b"),
         ({"weights": {"nothing": 1.0}}, "nothing"),

@@ -74,16 +74,3 @@ def multihop_folder(folder: Path) -> Path:
     write_lines(folder / "multihop" / "hotpotqa-dev.jsonl", town_items())
     write_lines(folder / "multihop" / "musique-dev.jsonl", musique_items())
     return folder
-
-
-def published_table(folder: Path) -> Path:
-    """A table in the form of the paper's, with other figures than the paper's."""
-    ks = (1, 3, 5, 7, 9, 13, 19, 23, 37)
-    lines = ["algorithm," + ",".join(f"k{k}" for k in ks)]
-    for encoder in ("BERT", "LegalBERT", "AnglEBERT"):
-        for weights in ("1,0,0", "0.25,0.40,0.35"):
-            lines.append(f'"{encoder} [{weights}]",' + ",".join(["0.125"] * len(ks)))
-    file = folder / "alqa_partial" / "cbr_rag_published_f1_at_k.csv"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return file

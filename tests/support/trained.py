@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from casewright.finetune.examples.example import PLAN_TASK, TrainingExample
+from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.training_set import (
     FORMAT,
     TRAIN,

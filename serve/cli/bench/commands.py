@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.bench_narrowing_command import register as register_narrowing
-from casewright.serve.bench_own_tools_command import register as register_own_tools
-from casewright.serve.bench_soak_command import register as register_soak
-from casewright.serve.bench_study_commands import register as register_studies
-from casewright.serve.bench_unseen_command import register as register_unseen
-from casewright.serve.options import (
+from casewright.serve.cli.bench import (
+    narrowing,
+    own_tools,
+    soak,
+    studies,
+    unseen,
+)
+from casewright.serve.cli.options import (
     Adapter,
     AsJson,
     Device,
@@ -26,15 +28,12 @@ from casewright.serve.options import (
     PromptLengths,
 )
 
-bench = typer.Typer(help="Measure, side by side in one run.")
-register_unseen(bench)
-register_studies(bench)
-register_narrowing(bench)
-register_soak(bench)
-register_own_tools(bench)
+app = typer.Typer(help="Measure, side by side in one run.")
+for part in (unseen, studies, narrowing, soak, own_tools):
+    app.add_typer(part.app)
 
 
-@bench.command("planner")
+@app.command("planner")
 def bench_planner(
     domain: DomainName = "shopping",
     planner: PlannerName = "case",
@@ -54,7 +53,7 @@ def bench_planner(
     measure_planner(domain, planner, folds, curve=curve).show(as_json=as_json, plot=plot)
 
 
-@bench.command("frozen")
+@app.command("frozen")
 def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
     """Score the planners as they are shipped on queries that are for measuring only."""
     from casewright.bench.frozen import measure_frozen
@@ -62,7 +61,7 @@ def bench_frozen(domain: DomainName = "shopping", as_json: AsJson = False) -> No
     measure_frozen(domain).show(as_json=as_json, plot=None)
 
 
-@bench.command("conversations")
+@app.command("conversations")
 def bench_conversations(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
     """Score the planners on follow-ups: with their history, without it, with another's."""
     from casewright.bench.conversations import measure_conversations
@@ -70,7 +69,7 @@ def bench_conversations(domain: DomainName = "shopping", as_json: AsJson = False
     measure_conversations(domain).show(as_json=as_json, plot=None)
 
 
-@bench.command("decoding")
+@app.command("decoding")
 def bench_decoding(
     domain: DomainName = "shopping",
     model: Annotated[
@@ -136,7 +135,7 @@ def bench_decoding(
     measure_decoding(trial).show(as_json=as_json, plot=plot)
 
 
-@bench.command("latency")
+@app.command("latency")
 def bench_latency(
     domain: DomainName = "shopping",
     model: LocalModel = None,
@@ -174,7 +173,7 @@ def bench_latency(
     measure_latency(trial).show(as_json=as_json, plot=plot)
 
 
-@bench.command("chat")
+@app.command("chat")
 def bench_chat(
     domain: DomainName = "shopping",
     url: Annotated[
@@ -211,7 +210,7 @@ def bench_chat(
     report.show(as_json=as_json, plot=plot)
 
 
-@bench.command("executor")
+@app.command("executor")
 def bench_executor(
     dags: Annotated[int, typer.Option(min=1, help="Random plans.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the random plans.")] = 0,
@@ -224,7 +223,7 @@ def bench_executor(
     measure_executor(dags, seed).show(as_json=as_json, plot=plot)
 
 
-@bench.command("answer")
+@app.command("answer")
 def bench_answer(
     domain: DomainName = "shopping",
     queries: Annotated[int, typer.Option(min=1, help="Annotated queries to answer.")] = 200,
@@ -237,7 +236,7 @@ def bench_answer(
     measure_answer(domain, queries).show(as_json=as_json, plot=plot)
 
 
-@bench.command("evidence")
+@app.command("evidence")
 def bench_evidence(domain: DomainName = "shopping", as_json: AsJson = False) -> None:
     """Run the annotated queries' own plans, and count the steps that find nothing."""
     from casewright.bench.evidence import measure_evidence
@@ -245,7 +244,7 @@ def bench_evidence(domain: DomainName = "shopping", as_json: AsJson = False) -> 
     measure_evidence(domain).show(as_json=as_json, plot=None)
 
 
-@bench.command("stores")
+@app.command("stores")
 def bench_stores(
     sizes: Annotated[
         str, typer.Option(help="How many cases, each at least 100.", metavar="N,N,…")
@@ -267,7 +266,7 @@ def bench_stores(
     measure_stores(sizes_of(sizes), queries, engine).show(as_json=as_json, plot=plot)
 
 
-@bench.command("selection")
+@app.command("selection")
 def bench_selection(
     domain: DomainName = "shopping",
     sizes: Annotated[str, typer.Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
@@ -286,7 +285,7 @@ def bench_selection(
     report.show(as_json=as_json, plot=plot)
 
 
-@bench.command("training")
+@app.command("training")
 def bench_training(
     size: ModelSize = "100m",
     recipe: Annotated[
@@ -305,7 +304,7 @@ def bench_training(
     measure_training(trial).show(as_json=as_json, plot=None)
 
 
-@bench.command("serve")
+@app.command("serve")
 def bench_serve(
     domain: DomainName = "shopping",
     questions: Annotated[

@@ -7,14 +7,12 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("narrowing")(bench_narrowing)
-
-
+@app.command("narrowing")
 def bench_narrowing(
     joins: Annotated[
         str,
@@ -32,6 +30,18 @@ def bench_narrowing(
     cases: Annotated[
         int, typer.Option(min=0, help="Annotated messages of each of these that are known.")
     ] = 0,
+    messages: Annotated[
+        int | None,
+        typer.Option(min=1, help="Messages of each toolbox that are planned for.", metavar="N"),
+    ] = None,
+    first: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Also time the first plan with so many tools, narrowed and not.",
+            metavar="N",
+        ),
+    ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +58,8 @@ def bench_narrowing(
         planner=planner,
         split="measuring" if split == "measuring" else "validation",
         cases=cases,
+        messages=messages,
+        first=first,
         seed=seed,
     )
     report.show(as_json=as_json, plot=None)

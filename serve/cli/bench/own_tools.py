@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson, Device, DType, Examples
+from casewright.serve.cli.options import AsJson, Device, DType, Examples
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("own-tools")(bench_own_tools)
-
-
+@app.command("own-tools")
 def bench_own_tools(
     data: Annotated[
         Path | None,
@@ -66,7 +64,7 @@ def bench_own_tools(
     """
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.finetune.corpus import Split
-    from casewright.serve.planners import CASE_PLANNER, ModelSettings
+    from casewright.planner.named import CASE_PLANNER, ModelSettings
 
     if split not in ("measuring", "validation"):
         raise InputError(

@@ -7,14 +7,12 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson
+from casewright.serve.cli.options import AsJson
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("soak")(bench_soak)
-
-
+@app.command("soak")
 def bench_soak(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long it may take, about.")] = 5.0,
     seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
@@ -23,6 +21,9 @@ def bench_soak(
         typer.Option(
             help="These kinds of trials alone; several times for several.", metavar="KIND"
         ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="The most trials of each kind.", metavar="N")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,7 +38,7 @@ def bench_soak(
         raise InputError(
             f"There is no kind {unknown[0]!r} of trials. --only is {', '.join(KINDS)}."
         )
-    report = soak(minutes, seed, only or ())
+    report = soak(minutes, seed, only or (), trials)
     report.show(as_json=as_json, plot=None)
     if report.figures["lost"] or report.figures["wrong"]:
         typer.echo(

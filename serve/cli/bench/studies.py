@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import Adapter, AsJson, Device, DType, GeneratorName, Plot
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, GeneratorName, Plot
 
 OnlySet = Annotated[str | None, typer.Option("--set", help="Only the set of this name.")]
 EncoderModel = Annotated[
@@ -27,20 +27,10 @@ ChatModel = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for name, command in (
-        ("legal", bench_legal),
-        ("legal-pairs", bench_legal_pairs),
-        ("feedback", bench_feedback),
-        ("truthfulqa", bench_truthfulqa),
-        ("math24", bench_math24),
-        ("backgammon", bench_backgammon),
-        ("reaper", bench_reaper),
-    ):
-        app.command(name)(command)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("legal")
 def bench_legal(
     data: Annotated[
         Path,
@@ -58,6 +48,14 @@ def bench_legal(
         bool, typer.Option("--answers", help="Measure answers in place of retrieval.")
     ] = False,
     generator: GeneratorName = "extractive",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="With --answers: another encoder, by whose cases answers are compared with those "
+            "by --encoder's; named as there.",
+            metavar="MODEL",
+        ),
+    ] = None,
     limit: Limit = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -69,17 +67,20 @@ def bench_legal(
     from casewright.bench.legal.data import SHIPPED
     from casewright.stores.encoders.sources import named_encoder
 
-    if (cue is not None) if answers else (generator != "extractive"):
-        raise InputError("--generator goes with --answers; --cue goes without.")
+    if (cue is not None) if answers else (generator != "extractive" or against is not None):
+        raise InputError("--generator goes with --answers, --against too; --cue goes without.")
     place = None if str(data) == SHIPPED else data
     if answers:
         from casewright.bench.legal.answers import measure_answers
+        from casewright.graph.named import EXTRACTIVE, check_generator
         from casewright.planner import chat_model
-        from casewright.serve.session import EXTRACTIVE, check_generator
 
         check_generator(generator)
         model = None if generator == EXTRACTIVE else chat_model(generator)
-        report = measure_answers(place, named_encoder(encoder), model, only=only, limit=limit)
+        other = None if against is None else named_encoder(against)
+        report = measure_answers(
+            place, named_encoder(encoder), model, against=other, only=only, limit=limit
+        )
     else:
         from casewright.bench.legal.protocol import measure_legal
 
@@ -87,6 +88,7 @@ def bench_legal(
     report.show(as_json=as_json, plot=plot)
 
 
+@app.command("legal-pairs")
 def bench_legal_pairs(
     output: Annotated[
         Path, typer.Option("--output", help="The file to write: pairs.jsonl beside qa.jsonl.")
@@ -123,7 +125,7 @@ def bench_legal_pairs(
     from casewright.bench.legal.pair_writing import check_pairs_output, write_pairs
     from casewright.domains.legal.chat_reading import OFFLINE, check_extractor
     from casewright.planner import chat_model
-    from casewright.serve.output import print_json, print_table
+    from casewright.serve.cli.output import print_json, print_table
 
     if model is None:
         raise InputError(
@@ -142,6 +144,7 @@ def bench_legal_pairs(
     print_table(["pairs of cases", ""], [*map(list, made.items()), *skipped])
 
 
+@app.command("feedback")
 def bench_feedback(
     data: Annotated[
         Path | None,
@@ -167,6 +170,7 @@ def bench_feedback(
     report.show(as_json=as_json, plot=plot)
 
 
+@app.command("truthfulqa")
 def bench_truthfulqa(
     data: Annotated[
         Path,
@@ -175,7 +179,8 @@ def bench_truthfulqa(
     model: Annotated[
         str,
         typer.Option(
-            help="mistral for the one that ships, or a causal language model's name or folder.",
+            help="mistral for the planner that ships, smollm2 for its base, or a causal language "
+            "model's name or folder.",
             metavar="NAME",
         ),
     ] = "mistral",
@@ -190,17 +195,9 @@ def bench_truthfulqa(
             metavar="FILE",
         ),
     ] = None,
-    published: Annotated[
-        Path | None,
-        typer.Option(
-            help="The paper's figures, to stand beside: JSON, model to retriever to DPO, MC1, "
-            "MC2, MC3.",
-            metavar="FILE",
-        ),
-    ] = None,
     k: Annotated[int, typer.Option("-k", min=2, help="Demonstrations shown.")] = 6,
     limit: Annotated[
-        int | None, typer.Option(min=2, help="At most so many questions, the first ones.")
+        int | None, typer.Option(min=2, help="At most so many questions, drawn at random.")
     ] = None,
     work: Annotated[
         Path | None,
@@ -221,12 +218,11 @@ def bench_truthfulqa(
     from casewright.bench.truthfulqa import Study, measure_truthfulqa
     from casewright.stores import default_encoder
 
-    study = Study(
-        data, model, adapter, device, dtype, primer, published, work, k=k, limit=limit, seed=seed
-    )
+    study = Study(data, model, adapter, device, dtype, primer, work, k=k, limit=limit, seed=seed)
     measure_truthfulqa(study, default_encoder()).show(as_json=as_json, plot=plot)
 
 
+@app.command("math24")
 def bench_math24(
     data: Annotated[
         Path,
@@ -240,6 +236,14 @@ def bench_math24(
     runs: Annotated[
         int, typer.Option(min=1, max=10, help="The first so many of the ten published runs.")
     ] = 10,
+    nested: Annotated[
+        bool,
+        typer.Option(
+            "--nested",
+            help="Also train a latent whose settings each run chooses on its own training puzzles; "
+            "three times as long.",
+        ),
+    ] = False,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -249,9 +253,10 @@ def bench_math24(
     """
     from casewright.bench.math24 import measure_math24
 
-    measure_math24(data, chat, runs).show(as_json=as_json, plot=plot)
+    measure_math24(data, chat, runs, nested=nested).show(as_json=as_json, plot=plot)
 
 
+@app.command("backgammon")
 def bench_backgammon(
     data: Annotated[
         Path,
@@ -297,6 +302,7 @@ def bench_backgammon(
     ).show(as_json=as_json, plot=plot)
 
 
+@app.command("reaper")
 def bench_reaper(
     table: Annotated[
         list[str] | None,

@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.options import AsJson, Device, DType, Examples
+from casewright.serve.cli.options import AsJson, Device, DType, Examples, Plot
+
+app = typer.Typer(add_completion=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("unseen")(bench_unseen)
-
-
+@app.command("unseen")
 def bench_unseen(
     planner: Annotated[
         list[str] | None,
@@ -54,6 +52,7 @@ def bench_unseen(
     device: Device = None,
     dtype: DType = None,
     seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan for toolboxes that nothing was trained on: right tools, whole plans, by class.
@@ -62,8 +61,8 @@ def bench_unseen(
     with the same cases, the untuned base and a fallback plan.
     """
     from casewright.bench.unseen import UnseenTrial, measure_unseen
+    from casewright.planner.named import ModelSettings
     from casewright.planner.shipped import SHIPPED
-    from casewright.serve.planners import ModelSettings
 
     if split not in ("measuring", "validation"):
         raise InputError(
@@ -79,4 +78,4 @@ def bench_unseen(
         settings=ModelSettings(device=device, dtype=dtype, examples=examples),
         seed=seed,
     )
-    measure_unseen(trial).show(as_json=as_json, plot=None)
+    measure_unseen(trial).show(as_json=as_json, plot=plot)

@@ -34,6 +34,7 @@ from casewright.domains.backgammon.moves import Play, legal_plays
 from casewright.domains.backgammon.page import page_of
 from casewright.domains.backgammon.position import START, Position
 from casewright.domains.domain import OpenDomain
+from casewright.domains.own_answer import OwnRequest
 from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseStore
 from casewright.tools import Toolbox
@@ -130,10 +131,10 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
     opened = OpenDomain(Toolbox([]), store, {"backgammon": store})
     file = tmp_path / "board.png"
     render_board(ASKED.position, own="dark", home="left").save(file)
-    told = {"roll": roll_text(ASKED.dice), "checkers": "dark", "home": "left"}
+    told = {"image": str(file), "roll": roll_text(ASKED.dice), "checkers": "dark", "home": "left"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(domain, "default_judge", SureJudge)
-        answer = domain.answer_image(opened, file, None, "reuse", told, retain=True)
+        answer = domain.answer_board(opened, OwnRequest({**told, "retain": True}))
     assert answer.told["retained"] == "added"
     hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
     assert hit.score == pytest.approx(1, abs=1e-5)

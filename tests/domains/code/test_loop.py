@@ -11,7 +11,8 @@ import pytest
 from casewright.domains import OpenDomain, find_domain
 from casewright.domains.code.domain import open_code
 from casewright.graph.feedback import FeedbackSearch
-from casewright.serve.feedback import OFFLINE, with_feedback
+from casewright.graph.named import OFFLINE
+from casewright.serve.session.judges import with_feedback
 from casewright.stores import CaseStore, default_encoder
 from casewright.stores.feedback import Candidate, JudgeRequest, Strategy, Verdicts
 from casewright.tools import CallContext, Search

@@ -1,26 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-
-from casewright.domains import OpenDomain, find_domain
-from casewright.domains.legal.settings import ALQA, CONTEXT, EXTRACTOR
-from casewright.stores import default_encoder
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shipped_cases() -> Iterator[None]:
-    """The cases that ship, whatever set the developer uses."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in (ALQA, CONTEXT, EXTRACTOR):
-            patch.delenv(name, raising=False)
-        yield
-
-
-@pytest.fixture(scope="session")
-def legal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDomain]:
-    """The legal domain, freshly built in a folder of its own."""
-    opened = find_domain("legal").open(tmp_path_factory.mktemp("legal"), default_encoder(), False)
-    yield opened
-    opened.close()
+def _shipped(shipped_cases: None) -> None:
+    """Every test here is of the cases that ship."""

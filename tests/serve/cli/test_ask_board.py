@@ -163,7 +163,7 @@ def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
 
 def test_a_detail_that_a_domain_has_no_use_for_is_refused(home: Path, board: Path) -> None:
     done = run(home, "ask", "--domain", "math24", "--image", board, "--roll", "3-1")
-    assert "no use for --roll" in one_line_error(done)
+    assert "no option --roll" in one_line_error(done)
 
 
 @pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")

@@ -71,10 +71,11 @@ def test_a_question_in_words_is_answered_by_the_same_plans(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ([], "Give a question, or --image FILE"),
-        (["--image", "card.png", "and a question"], "without one"),
-        (["a question", "--retain"], "go with --image"),
-        (["--domain", "shopping", "--image", "card.png"], "reads no images"),
+        ([], "Give a question."),
+        (["--domain", "math24"], "Give a question, or --image FILE"),
+        (["--domain", "math24", "--image", "card.png", "and a question"], "without one"),
+        (["--domain", "math24", "a question", "--retain"], "go with --image"),
+        (["--domain", "shopping", "--image", "card.png"], "no option --image"),
         (["--domain", "math24", "--image", "nowhere.png"], "nowhere.png"),
         (["--domain", "math24", "--image", "words.txt"], "cannot be read as an image"),
         (["--domain", "math24", "--image", "cut.png", "--retain"], "damaged or cut off"),

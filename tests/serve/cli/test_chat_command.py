@@ -65,7 +65,7 @@ def test_what_would_move_the_cursor_or_end_the_line_is_shown_as_text(
 ) -> None:
     raw = "\x1b[2Jgone \u202eback \u2028next"
     replies = [{"answer": {"text": raw}}, InputError(f"No {raw}.")]
-    with patch("casewright.serve.dialogue.Dialogue.ask", side_effect=replies):
+    with patch("casewright.serve.session.dialogue.Dialogue.ask", side_effect=replies):
         done = chat(home, f"{REFUNDS}\n{WARRANTY}\n", *more)
     for printed in (done.stdout, done.stderr):
         assert "[2Jgone" in printed

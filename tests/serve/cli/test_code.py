@@ -16,7 +16,10 @@ UNUSABLE: dict[str, tuple[list[str], str]] = {
     "source that is not there": (["-d", "code", "--source", "none"], "No such file"),
     "source without source code": (["-d", "code", "--source", "docs"], "has no source code"),
     "source of another domain": (["-d", "documents", "--source", "."], "goes with --domain code"),
-    "feedback of a domain that searches once": (["--feedback", "offline"], "Leave --feedback out"),
+    "feedback of a domain that compares no texts": (
+        ["-d", "math24", "--feedback", "offline"],
+        "Leave --feedback out",
+    ),
     "a judge that is none": (["-d", "code", "--feedback", "gold"], "There is no judge 'gold'"),
     "store of source code": (["-d", "code", "--store", "x"], "--domain documents"),
 }

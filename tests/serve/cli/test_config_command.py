@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.serve.settings import OTHERS, Settings
+from casewright.serve.settings.settings import OTHERS, Settings
 from tests.layout.sources import ROOM_FILES
 from tests.serve.helpers import one_line_error, result, run
 

@@ -171,7 +171,7 @@ def test_another_place_is_written_to_and_asked_for(bare: Path, docs: Path, tmp_p
     assert answer["evidence"][0]["source"] == "manuals/notes/a.txt, line 1"
     assert not (bare / "data").exists()
     refused = run(bare, "ask", "--domain", "shopping", "--store", place, "Where is my tablet?")
-    assert "has its own cases" in one_line_error(refused)
+    assert "goes with --domain documents" in one_line_error(refused)
 
 
 def test_run_that_was_interrupted_leaves_a_store_that_another_completes(

@@ -15,7 +15,7 @@ from langchain_core.language_models import FakeListChatModel
 from casewright.domains import find_domain
 from casewright.planner import parse_plan, read_annotated
 from casewright.planner.local_chat import LocalChat
-from casewright.serve import draft_command
+from casewright.serve.cli import draft as draft_command
 from casewright.stores import default_encoder
 from tests.layout.sources import ROOT
 from tests.serve.helpers import one_line_error, result, run
@@ -32,7 +32,7 @@ MESSAGES = {
 @pytest.fixture(autouse=True)
 def planned_by_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests want a planner that gets some of so few messages wrong."""
-    monkeypatch.setattr("casewright.serve.default_planner.PARSER", "case")
+    monkeypatch.setattr("casewright.domains.own.PARSER", "case")
 
 
 def messages(asked: Mapping[str, str]) -> str:
@@ -203,7 +203,7 @@ def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
 def test_plugin_is_an_entry_point_of_the_package() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     points = settings["project"]["entry-points"]["pytest11"]
-    assert points == {"casewright": "casewright.serve.pytest_plugin"}
+    assert points == {"casewright": "casewright.serve.cli.pytest_plugin"}
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def project(plant: Path, home: Path, pytester: pytest.Pytester) -> pytest.Pytest
 def run_pytest(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     points = distribution("casewright").entry_points
     installed = any(point.group == "pytest11" for point in points)
-    loaded = () if installed else ("-p", "casewright.serve.pytest_plugin")
+    loaded = () if installed else ("-p", "casewright.serve.cli.pytest_plugin")
     return project.runpytest_inprocess(*loaded, "-p", "no:cacheprovider", *arguments)
 
 

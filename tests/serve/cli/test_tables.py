@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from casewright.serve.output import print_table
+from casewright.serve.cli.output import print_table
 
 
 @pytest.mark.parametrize("columns", [20, 60, 300])

@@ -12,7 +12,7 @@ import httpx
 from casewright.graph import ExtractiveGenerator
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.tokens import Grant
+from casewright.serve.settings.tokens import Grant
 from casewright.tools import Toolbox
 from tests.serve.service.helpers import ACME, TOKENS
 from tests.serve.service.server_process import QuestionPlanner, tools

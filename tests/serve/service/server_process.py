@@ -27,7 +27,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
-from casewright.serve.tokens import Grant
+from casewright.serve.settings.tokens import Grant
 from casewright.stores import Case, CaseSchema, CaseStore, text_facet
 from casewright.stores.feedback import OfflineJudge
 from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_store

@@ -8,6 +8,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
+from casewright.serve.service.checkpoint_sums import BYTES
 from tests.serve.service.helpers import QUICK
 from tests.serve.service.in_process import asking
 
@@ -22,10 +23,13 @@ async def test_no_function_that_a_threads_file_names_is_called(tmp_path: Path) -
     with sqlite3.connect(file) as opened:
         rows = opened.execute("SELECT rowid, checkpoint FROM checkpoints").fetchall()
         for row, text in rows:
-            whole = ormsgpack.unpackb(text)
+            whole = ormsgpack.unpackb(text[:-BYTES])
             whole["channel_values"]["question"] = call
+            # As an earlier version wrote it, without a checksum.
             changed = (ormsgpack.packb(whole), row)
-            opened.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", changed)
+            opened.execute(
+                "UPDATE checkpoints SET checkpoint = ?, type = 'msgpack' WHERE rowid = ?", changed
+            )
     opened.close()
     async with asking(tmp_path, threads_file=file) as client:
         told = await client.get("/threads/x")

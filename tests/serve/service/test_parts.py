@@ -15,7 +15,7 @@ from casewright.serve.service.events import Event, lines
 from casewright.serve.service.problems import told, without_paths
 from casewright.serve.service.recent import RecentRun, RecentRuns
 from casewright.serve.service.tokens import Tokens, is_loopback
-from casewright.serve.tokens import Grant
+from casewright.serve.settings.tokens import Grant
 
 HIDDEN = [
     "No such file: '/home/me/a b/c.txt'",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,28 @@ from casewright.serve.service import repeats
 from casewright.serve.service.repeats import Repeats, attempt_of
 from tests.serve.service.helpers import OTHER, plan
 from tests.serve.service.in_process import asking
+from tests.support.postgres import database, own_database
 
 pytestmark = pytest.mark.asyncio
 TWO = plan("s1 = quick(); s2 = quick(a=s1.value)")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
-WHERE = pytest.mark.parametrize("where", ["memory", "file"])
+WHERE = pytest.mark.parametrize("where", ["memory", "file", "database"])
+LASTING = pytest.mark.parametrize("where", ["file", "database"])
 
 
-def options(where: str, folder: Path) -> dict[str, Any]:
-    return {} if where == "memory" else {"threads_file": folder / "threads.db"}
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with database() as found:
+        yield found
+
+
+@pytest.fixture
+def kept(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Where threads are kept, and what requests returned."""
+    if where == "database":
+        name = f"own_{abs(hash(tmp_path))}"
+        return {"threads_url": own_database(request.getfixturevalue("url"), name)}
+    return {} if where == "memory" else {"threads_file": tmp_path / "threads.db"}
 
 
 def calls(folder: Path) -> int:
@@ -46,9 +59,9 @@ def events(reply: httpx.Response) -> list[tuple[str, Any]]:
 @WHERE
 @pytest.mark.parametrize("thread", [{}, {"thread_id": "t"}])
 async def test_a_repeated_question_returns_the_first_answer_and_calls_no_tool(
-    tmp_path: Path, where: str, thread: dict[str, str]
+    tmp_path: Path, kept: dict[str, Any], thread: dict[str, str]
 ) -> None:
-    async with asking(tmp_path, **options(where, tmp_path)) as client:
+    async with asking(tmp_path, **kept) as client:
         first = await client.post("/ask", json={**TWO, **thread}, headers=KEY)
         again = await client.post("/ask", json={**TWO, **thread}, headers=KEY)
         assert first.status_code == 200
@@ -65,10 +78,13 @@ async def test_a_repeated_question_returns_the_first_answer_and_calls_no_tool(
             assert new.json()["run_id"] != first.json()["run_id"]
 
 
-async def test_a_question_repeated_after_a_restart_returns_the_first_answer(tmp_path: Path) -> None:
-    async with asking(tmp_path, **options("file", tmp_path)) as client:
+@LASTING
+async def test_a_question_repeated_after_a_restart_returns_the_first_answer(
+    tmp_path: Path, kept: dict[str, Any]
+) -> None:
+    async with asking(tmp_path, **kept) as client:
         first = await client.post("/ask", json=TWO, headers=KEY)
-    async with asking(tmp_path, **options("file", tmp_path)) as client:
+    async with asking(tmp_path, **kept) as client:
         again = await client.post("/ask", json=TWO, headers=KEY)
     assert again.content == first.content
     assert calls(tmp_path) == 2
@@ -109,9 +125,9 @@ async def test_a_key_belongs_to_one_request_of_one_tenant(tmp_path: Path) -> Non
 
 @WHERE
 async def test_what_a_thread_s_request_returned_is_deleted_with_it(
-    tmp_path: Path, where: str
+    tmp_path: Path, kept: dict[str, Any]
 ) -> None:
-    async with asking(tmp_path, **options(where, tmp_path)) as client:
+    async with asking(tmp_path, **kept) as client:
         body = {**TWO, "thread_id": "t"}
         first = (await client.post("/ask", json=body, headers=KEY)).json()
         assert (await client.delete("/threads/t")).status_code == 204
@@ -134,9 +150,9 @@ async def test_a_request_at_work_is_not_begun_once_more(tmp_path: Path) -> None:
 
 
 @WHERE
-async def test_a_request_that_failed_is_gone_on_with(tmp_path: Path, where: str) -> None:
-    asked = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=0.7)"), "thread_id": "t"}
-    async with asking(tmp_path, **options(where, tmp_path), request_seconds=0.4) as client:
+async def test_a_request_that_failed_is_gone_on_with(tmp_path: Path, kept: dict[str, Any]) -> None:
+    asked = {**plan("s1 = quick(); s2 = slow(a=s1.value, b=3)"), "thread_id": "t"}
+    async with asking(tmp_path, **kept, request_seconds=1.0) as client:
         assert (await client.post("/ask", json=asked, headers=KEY)).status_code == 504
         begun = calls(tmp_path)
         assert (await client.post("/ask", json=asked, headers=KEY)).status_code == 504
@@ -152,9 +168,11 @@ async def test_what_is_no_key_is_refused(tmp_path: Path, key: str) -> None:
 
 
 @pytest_asyncio.fixture
-async def waiting(tmp_path: Path) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+async def waiting(
+    tmp_path: Path, kept: dict[str, Any]
+) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
     """A run whose tool asks two things, one after the other; and what names the first."""
-    async with asking(tmp_path, **options("file", tmp_path)) as client:
+    async with asking(tmp_path, **kept) as client:
         asked = {**plan("s1 = twice(); s2 = asks(a=s1.value)"), "thread_id": "t"}
         told = await client.post("/ask", json=asked)
         yield client, told.json()["questions"][0]["id"]
@@ -164,6 +182,7 @@ async def resumed(client: httpx.AsyncClient, body: Any, **more: Any) -> httpx.Re
     return await client.post("/threads/t/resume", json=body, **more)
 
 
+@LASTING
 async def test_a_retried_reply_does_not_answer_the_next_question(
     waiting: tuple[httpx.AsyncClient, str],
 ) -> None:
@@ -181,6 +200,7 @@ async def test_a_retried_reply_does_not_answer_the_next_question(
     assert last.json()["questions"][0]["question"] == "the user says red, then blue"
 
 
+@LASTING
 async def test_a_reply_to_an_earlier_run_is_refused(
     waiting: tuple[httpx.AsyncClient, str],
 ) -> None:
@@ -192,6 +212,7 @@ async def test_a_reply_to_an_earlier_run_is_refused(
     assert (await resumed(client, {"reply": "red", "reply_to": second})).status_code == 202
 
 
+@pytest.mark.parametrize("where", ["file"])
 @pytest.mark.parametrize("body", [{"reply": "red"}, {"reply_to": "x"}, {"reply": 1, "reply_to": 1}])
 async def test_a_reply_and_what_it_is_to_go_together(
     waiting: tuple[httpx.AsyncClient, str], body: Any

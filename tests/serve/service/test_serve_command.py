@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from casewright.errors import InputError
-from casewright.serve.studio import make_graph
+from casewright.serve.session.studio import make_graph
 from tests.serve.helpers import GALAXY, environment, one_line_error, run
 from tests.serve.service.helpers import ROOT, events_of, started
 

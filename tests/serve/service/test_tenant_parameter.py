@@ -10,7 +10,7 @@ from casewright.graph import ExtractiveGenerator
 from casewright.planner import parse_plan
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
-from casewright.serve.tokens import Grant
+from casewright.serve.settings.tokens import Grant
 from casewright.tools import CallContext, Tenant, Toolbox, tool_from_function
 from tests.serve.service.helpers import ACME, OTHER
 

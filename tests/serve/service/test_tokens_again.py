@@ -9,8 +9,8 @@ import pytest
 
 from casewright.serve.service import tokens as module
 from casewright.serve.service.tokens import Tokens
-from casewright.serve.settings import load_settings
-from casewright.serve.tokens import Grant, TokensFile, read_tokens
+from casewright.serve.settings.settings import load_settings
+from casewright.serve.settings.tokens import Grant, TokensFile, read_tokens
 
 OLD, NEW = "old-token-0123456789", "new-token-0123456789"
 

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import pytest
 
 from casewright.errors import InputError
-from casewright.serve.planners import ModelSettings
-from casewright.serve.studio import make_graph
+from casewright.planner.named import ModelSettings
+from casewright.serve.session.studio import make_graph
 from tests.serve.helpers import run
 
 CHOSEN = {
@@ -47,9 +47,9 @@ def test_every_setting_of_what_answers_is_heeded(
     for name, value in CHOSEN.items():
         monkeypatch.setenv(f"CASEWRIGHT_{name}", value)
     refused = InputError("Enough is known.")
-    with patch("casewright.serve.session.open_session", side_effect=refused) as opening:
+    with patch("casewright.serve.session.session.open_session", side_effect=refused) as opening:
         begin(home)
-    (domain, planner), more = opening.call_args
-    assert (domain, planner) == (CHOSEN["DOMAIN"], CHOSEN["PLANNER"])
+    (domain, planner, _), more = opening.call_args
+    assert (domain.name, planner) == (CHOSEN["DOMAIN"], CHOSEN["PLANNER"])
     assert (more["encoder_name"], more["feedback"]) == (CHOSEN["ENCODER"], CHOSEN["FEEDBACK"])
     assert more["model"] == ModelSettings(CHOSEN["ADAPTER"], CHOSEN["DEVICE"], CHOSEN["DTYPE"])

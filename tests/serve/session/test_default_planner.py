@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from casewright.domains import domain_names, find_domain
+from casewright.domains import domain_names, find_domain, own_domain
 from casewright.planner import parse_plan, shipped
 from casewright.planner.language_model.smollm2 import DISTRIBUTION, INSTALL
+from casewright.planner.named import ModelSettings, check_planner
 from casewright.planner.shipped import SHIPPED
-from casewright.serve.default_planner import PREFERRED, default_planner
-from casewright.serve.planners import ModelSettings, check_planner
+from casewright.serve.session.default_planner import default_planner
+from tests.planner.helpers import SHOP
 from tests.serve.helpers import built_home, one_line_error, result, run
 from tests.support.tiny_adapter import save_tiny_adapter
 
@@ -137,28 +138,25 @@ def test_where_the_base_is_missing_the_error_is_the_command_that_installs_it(
 def test_the_default_is_the_preferred_planner_where_it_can_run(
     small_mistral: Path, no_base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    preferred, shop = {"shopping": SHIPPED}, find_domain("shopping")
-    assert default_planner(shop, preferred) == "case"
+    shop = replace(find_domain("shopping"), planner=SHIPPED)
+    assert default_planner(shop) == "case"
     monkeypatch.undo()
     monkeypatch.setattr(shipped, "FOLDER", small_mistral)
-    assert default_planner(shop, preferred) == SHIPPED
-    assert default_planner(find_domain("legal"), preferred) == "case"
+    assert default_planner(shop) == SHIPPED
+    assert default_planner(find_domain("legal")) == "case"
     (small_mistral / "casewright.json").unlink()
-    assert default_planner(shop, preferred) == "case"
+    assert default_planner(shop) == "case"
 
 
 def test_the_plan_parser_plans_for_tools_of_ones_own_without_a_trained_reader(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "plant.py").write_text(PLANT, encoding="utf-8")
-    domain = find_domain(f"{tmp_path}/plant.py:domain")
-    assert default_planner(domain) == "parser"
-    assert default_planner(replace(domain, reader=tmp_path)) == "case"
+    assert default_planner(own_domain("plant", SHOP)) == "parser"
+    assert default_planner(own_domain("plant", SHOP, reader=tmp_path)) == "case"
 
 
 @pytest.mark.parametrize("domain", domain_names())
 def test_every_domain_has_a_default_and_uses_it(domain: str) -> None:
-    assert set(PREFERRED) <= set(domain_names())
     # Of what a planner may be given, these go with all.
     check_planner(default_planner(find_domain(domain)), ModelSettings())
 

@@ -11,7 +11,7 @@ from casewright.errors import InputError
 from casewright.finetune.baselines.classifiers import ClassifierPlanner
 from casewright.graph.step_agent import AgentPlanner
 from casewright.planner import PlanRequest, parse_plan, plan_store
-from casewright.serve.planners import ModelSettings, local_model, make_planner
+from casewright.planner.named import ModelSettings, local_model, make_planner
 from casewright.stores import CaseStore
 from tests.planner.helpers import SHOP
 from tests.serve.helpers import built_home, one_line_error, result, run
@@ -22,9 +22,9 @@ from tests.support.tiny_mistral import save_tiny
 QUESTION = "Where is my tablet?"
 #: What is wrong with what is asked for, and what the error must say.
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "no planner": (["--planner", "clasifiers"], "agent:local:FOLDER for one that is asked step"),
-    "an agent without a model": (["--planner", "agent:"], "is no agent"),
-    "an agent of another kind": (["--planner", "agent:openai:x"], "is no agent"),
+    "no planner": (["--planner", "clasifiers"], "agent:local:FOLDER, case, classifiers"),
+    "an agent without a model": (["--planner", "agent:"], "names no model"),
+    "an agent of another kind": (["--planner", "agent:openai:x"], "agent:local:FOLDER"),
     "an agent without a folder": (["--planner", "agent:local:"], "names no model"),
     "no folder of an agent": (["--planner", "agent:local:./nowhere"], "no folder './nowhere'"),
     "no grammar of the case planner": (["--no-grammar"], "no grammar that can be left off"),
@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
     "examples for classifiers": (["--planner", "classifiers", "--examples", "1"], "no prompt"),
     "an adapter for what ships": (["--planner", "mistral", "--adapter", "x"], "an adapter itself"),
-    "an agent of what ships": (["--planner", "agent:mistral"], "is no agent"),
+    "an agent of what ships": (["--planner", "agent:mistral"], "agent:local:FOLDER"),
 }
 
 

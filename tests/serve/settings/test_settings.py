@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
-from casewright.serve.settings import Loaded, Settings, choose_folders, load_settings
-from casewright.serve.tokens import Grant, read_tokens
+from casewright.serve.settings.settings import Loaded, Settings, choose_folders, load_settings
+from casewright.serve.settings.tokens import Grant, read_tokens
 from casewright.stores import paths
 from tests.serve.helpers import REFUNDS, copied_home, new_home, one_line_error, result, run
 
@@ -297,7 +297,8 @@ def test_setting_without_use_here_is_left_out_and_a_flag_without_use_is_refused(
     answer = result(run(home, "ask", REFUNDS, "--config", file, "--json"))
     assert answer["planner"]["name"] == "case"
     assert "--device" in one_line_error(run(home, "plan", REFUNDS, "--device", "cpu"))
-    assert "--feedback" in one_line_error(run(home, "ask", REFUNDS, "--feedback", "offline"))
+    once = ("--domain", "math24", "--feedback", "offline")
+    assert "--feedback" in one_line_error(run(home, "ask", REFUNDS, *once))
 
 
 def test_every_command_finds_the_stores_where_the_file_here_says(

@@ -1,0 +1,105 @@
+"""What the entry points of our own planners name: the case planner, the parser, local models."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from casewright.planner.case_planner import CasePlanner
+from casewright.planner.language_model import LanguageModel
+from casewright.planner.model_planner import ModelPlanner
+from casewright.planner.named import AGENT, LOCAL, ModelSettings, NamedPlanner, PlannerParts
+from casewright.planner.parser.weights import FOLDER
+from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.request import Planner
+from casewright.planner.shipped import (
+    SHIPPED,
+    is_shipped,
+    load_shipped,
+    shipped_examples,
+    shipped_planner,
+)
+
+
+def _case(parts: PlannerParts) -> Planner:
+    return CasePlanner(parts.plan_cases, parts.reader)
+
+
+def _shape(parts: PlannerParts) -> Planner:
+    return CasePlanner(parts.plan_cases)
+
+
+def _parser(parts: PlannerParts) -> Planner:
+    from casewright.planner.parser_planner import ParserPlanner
+
+    _, _, folder = parts.name.partition(":")
+    return ParserPlanner(
+        parts.plan_cases, Path(folder or FOLDER), follow_ups=CasePlanner(parts.plan_cases)
+    )
+
+
+def _writer(parts: PlannerParts) -> Planner:
+    """Return a planner whose plans a local model writes in one call."""
+    fallback = CasePlanner(parts.plan_cases, parts.reader)
+    shown = parts.settings.examples
+    return ModelPlanner(
+        local_model(parts.name, parts.settings),
+        fallback=fallback,
+        draft=fallback,
+        plan_cases=parts.plan_cases,
+        examples=shown_examples(parts.name) if shown is None else shown,
+        constrained=parts.settings.constrained,
+    )
+
+
+def shown_examples(name: str) -> int:
+    """Return how many plan cases a model is shown: where it was trained here, as many as then.
+
+    Args:
+        name: A planner's, of a local model or of a chat model.
+    """
+    if name == SHIPPED:
+        return shipped_examples()
+    folder = Path(name.removeprefix(LOCAL))
+    return shipped_examples(folder) if name.startswith(LOCAL) and is_shipped(folder) else EXAMPLES
+
+
+def local_model(name: str, settings: ModelSettings) -> LanguageModel:
+    """Return the language model of a planner's name; the last one is kept.
+
+    Raises:
+        InputError: There is no such model, or it cannot be used.
+        DependencyError: A package that it needs is not installed, or the packaged base is not.
+    """
+    if name == SHIPPED:
+        return _trained(shipped_planner(), settings.device, settings.dtype, SHIPPED)
+    folder = name.removeprefix(AGENT).removeprefix(LOCAL)
+    if settings.adapter is None and is_shipped(Path(folder)):
+        return _trained(Path(folder), settings.device, settings.dtype, folder)
+    return _loaded(folder, settings.adapter, settings.device, settings.dtype)
+
+
+# Not by the settings: with and without grammar, and as an agent, it is one model.
+@lru_cache(maxsize=1)
+def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
+    from casewright.planner.language_model import load_language_model
+
+    return load_language_model(name, adapter=adapter, device=device, dtype=dtype)
+
+
+@lru_cache(maxsize=1)
+def _trained(folder: Path, device: str | None, dtype: str | None, title: str) -> LanguageModel:
+    return load_shipped(folder, device=device, dtype=dtype, title=title)
+
+
+_TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
+CASE = NamedPlanner(_case, reads=True)
+SHAPE = NamedPlanner(_shape)
+#: The plan parser that ships, or one of ``casewright finetune adapt`` or ``finetune parser``.
+PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
+#: Any causal language model, by its folder or name.
+LOCAL_MODEL = NamedPlanner(_writer, "FOLDER", takes=_TAKES, reads=True, model=local_model)
+#: The pretrained base of what ships.
+BASE = NamedPlanner(_writer, takes=_TAKES, reads=True, model=local_model)
+#: The adapter that ships.
+ADAPTER = NamedPlanner(_writer, takes=_TAKES - {"adapter"}, reads=True, model=local_model)

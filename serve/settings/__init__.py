@@ -1,0 +1,1 @@
+"""Settings: their values, their file, the tokens of the service."""

@@ -1,0 +1,98 @@
+"""The example of RepoGPT's post (2023): a method that a chunker cut in two is found whole.
+
+Its question, on the package that it asks about. The labels stand for the post's language model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
+from casewright.stores import Case, CaseSchema, CaseStore, default_encoder, text_facet
+from casewright.stores.feedback import JudgeRequest, TextStrategy, Verdicts
+
+#: The package org.apache.commons.math4.legacy.ml.clustering of github.com/apache/commons-math.
+FOLDER = Path(os.environ.get("CASEWRIGHT_DATA", ".")) / "commons_math_clustering" / "clustering"
+QUESTION = (
+    "show the full seed method in the ElkanKMeansPlusPlusClusterer class containing all the lines "
+    "in the method"
+)
+#: Chunks that the post fetches a round, and characters of one at most.
+FETCHED, LONGEST = 20, 1000
+#: What the first half ends with, and what stands in the second.
+CUT, REST = "double sumSqDist = 0;", "cdf += minDistances[next];"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not FOLDER.is_dir(),
+        reason="set CASEWRIGHT_DATA to a folder with commons_math_clustering/clustering: the Java "
+        "files of that package of Apache Commons Math, at d9fd832",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A judge that knows the two halves."""
+
+    relevant: frozenset[str]
+    name: str = "labels"
+
+    def judge(self, request: JudgeRequest) -> Verdicts:
+        return Verdicts(frozenset(one.id for one in request.candidates) & self.relevant)
+
+
+def chunks(text: str) -> list[str]:
+    """Cut a file at blank lines, before each comment of a definition and where a chunk is full."""
+    made: list[str] = []
+    for part in re.split(r"\n\s*\n", text):
+        begins = part.lstrip().startswith("/**")
+        if begins or not made or len(made[-1]) + len(part) > LONGEST:
+            made.append(part)
+        else:
+            made[-1] += f"\n\n{part}"
+    return made
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[CaseStore]:
+    with CaseStore(CaseSchema("java", (text_facet("text", default_encoder()),))) as made:
+        made.add(
+            Case({"text": f"{file.name}\n{chunk}"})
+            for file in sorted(FOLDER.rglob("*.java"))
+            for chunk in chunks(file.read_text(encoding="utf-8"))
+        )
+        yield made
+
+
+def half(store: CaseStore, words: str) -> str:
+    """Return the id of the chunk of Elkan's class that has these words."""
+    name = "ElkanKMeansPlusPlusClusterer.java"
+    texts = {case.id: str(case.problem["text"]) for case in store.all()}
+    (found,) = [id_ for id_, text in texts.items() if text.startswith(name) and words in text]
+    return found
+
+
+def test_the_loop_finds_the_second_half_by_the_first_in_two_rounds_and_stops(
+    store: CaseStore,
+) -> None:
+    first, second = half(store, CUT), half(store, REST)
+    assert first != second
+    assert store.get([first])[0].problem["text"].endswith(CUT)
+    single = [hit.case.id for hit in store.search(QUESTION, FETCHED)]
+    assert first in single
+    assert second not in single
+
+    limits = FeedbackLimits(first=FETCHED, more=FETCHED, candidates=100, seconds=60)
+    loop = build_feedback(store, Labels(frozenset({first, second})), TextStrategy(), limits=limits)
+    result = FeedbackResult.from_state(loop.invoke({"question": QUESTION}))
+    assert [hit["id"] for hit in result.hits] == [first, second]
+    assert [one["relevant"] for one in result.rounds] == [1, 1, 0]
+    assert result.reason == "settled"

@@ -1,0 +1,22 @@
+"""Which tests ``make check`` runs."""
+
+from __future__ import annotations
+
+from tests.support.changed import affected
+
+
+def test_a_changed_test_is_run_and_a_changed_page_has_none() -> None:
+    assert affected(["tests/layout/test_changed.py", "docs/index.md"]) == [
+        "tests/layout/test_changed.py"
+    ]
+
+
+def test_tests_that_import_a_changed_module_or_have_its_name_are_run() -> None:
+    assert "tests/stores/test_mmr.py" in affected(["stores/mmr.py"])
+    assert affected(["tests/support/changed.py"]) == ["tests/layout/test_changed.py"]
+
+
+def test_affected_the_room_are_run_where_none_is_nearer() -> None:
+    found = affected(["graph/execute.py"])
+    assert "tests/graph/test_schedule.py" in found
+    assert {file.split("/")[1] for file in found} == {"graph"}

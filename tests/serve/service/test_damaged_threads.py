@@ -1,0 +1,86 @@
+"""A threads' file that was damaged is told as damaged, and never answers otherwise than it did."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from tests.serve.service.helpers import QUICK
+from tests.serve.service.in_process import asking
+
+pytestmark = pytest.mark.asyncio
+ASKED = {"question": QUICK, "thread_id": "x"}
+KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
+OTHER = QUICK.replace("phone", "table")
+
+
+async def answered(folder: Path) -> Path:
+    file = folder / "threads.db"
+    async with asking(folder, threads_file=file) as client:
+        assert (await client.post("/ask", json=ASKED, headers=KEY)).is_success
+    return file
+
+
+def replaced(file: Path, table: str, column: str) -> None:
+    """Replace a word of what was asked."""
+    with closing(sqlite3.connect(file)) as opened:
+        rows = opened.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        for row, value in rows:
+            text = value.encode() if isinstance(value, str) else value
+            other = text.replace(QUICK.encode(), OTHER.encode())
+            opened.execute(
+                f"UPDATE {table} SET {column} = ? WHERE rowid = ?",
+                (other.decode() if isinstance(value, str) else other, row),
+            )
+        opened.commit()
+
+
+def cut(file: Path, table: str, column: str) -> None:
+    with closing(sqlite3.connect(file)) as opened:
+        opened.execute(f"UPDATE {table} SET {column} = substr({column}, 1, length({column}) / 2)")
+        opened.commit()
+
+
+@pytest.mark.parametrize(
+    ("damage", "column"), [(replaced, "checkpoint"), (cut, "checkpoint"), (cut, "metadata")]
+)
+async def test_a_damaged_thread_is_told_and_can_be_deleted(
+    tmp_path: Path, damage: Callable[[Path, str, str], None], column: str
+) -> None:
+    file = await answered(tmp_path)
+    damage(file, "checkpoints", column)
+    async with asking(tmp_path, threads_file=file) as client:
+        for reply in (
+            await client.get("/threads/x"),
+            await client.post("/threads/x/resume", json={}),
+        ):
+            assert reply.status_code == 500
+            assert "thread is damaged" in reply.json()["detail"]
+        assert (await client.delete("/threads/x")).status_code == 204
+        assert (await client.post("/ask", json=ASKED)).status_code == 200
+
+
+async def test_a_damaged_answer_of_a_repeated_request_is_not_returned(tmp_path: Path) -> None:
+    file = await answered(tmp_path)
+    with closing(sqlite3.connect(file)) as opened:
+        opened.execute("UPDATE store SET value = replace(value, 'memory', 'mammon')")
+        opened.commit()
+    async with asking(tmp_path, threads_file=file) as client:
+        again = await client.post("/ask", json=ASKED, headers=KEY)
+        assert again.status_code == 500
+        assert "is damaged" in again.json()["detail"]
+
+
+async def test_a_file_that_sqlite_finds_damaged_is_refused_at_the_start(tmp_path: Path) -> None:
+    file = await answered(tmp_path)
+    data = bytearray(file.read_bytes())
+    data[4096 : len(data) // 2] = bytes(len(data) // 2 - 4096)
+    file.write_bytes(data)
+    with pytest.raises(InputError, match="is damaged: "):
+        async with asking(tmp_path, threads_file=file):
+            pass

@@ -1,0 +1,135 @@
+"""A planner, a generator, a judge, an encoder and a domain of another installed package."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from casewright.errors import InputError
+from casewright.extensions import extension, extensions
+from tests.serve.helpers import Done, command, new_home, one_line_error, result, run_this
+
+ROOT = Path(__file__).parents[3]
+KINDS = ("planner", "generator", "judge", "encoder", "domain")
+MODULE = '''
+from casewright import Toolbox, own_domain, tool
+from casewright.graph import ExtractiveGenerator
+from casewright.planner import PlanResult, parse_plan
+from casewright.planner.named import NamedPlanner
+from casewright.stores.feedback import OfflineJudge
+from tests.support.encoders import HashingEncoder
+
+
+@tool
+def read_sensor(place: str) -> str:
+    """The temperature of a place."""
+    return f"{place}: 61"
+
+
+class Pinned:
+    name = "pinned"
+
+    def __init__(self, place):
+        self.place = place
+
+    def plan(self, request):
+        return PlanResult(parse_plan(f's1 = read_sensor(place="{self.place}")'), self.name)
+
+    async def aplan(self, request):
+        return self.plan(request)
+
+
+class Loud(ExtractiveGenerator):
+    name = "loud"
+
+
+class Kind(OfflineJudge):
+    pass
+
+
+def hashing():
+    return HashingEncoder(16)
+
+
+PLANT = own_domain("plant", Toolbox([read_sensor]), scopes={"hall": ["B"]})
+PINNED = NamedPlanner(lambda parts: Pinned(parts.name.partition(":")[2]), "PLACE")
+'''
+POINTS = """
+[casewright.planners]
+pinned = plantkit:PINNED
+broken = plantkit_that_is_gone:PLANNER
+[casewright.generators]
+loud = plantkit:Loud
+[casewright.judges]
+kind = plantkit:Kind
+[casewright.encoders]
+hashing = plantkit:hashing
+[casewright.domains]
+plant = plantkit:PLANT
+shopping = plantkit:PLANT
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which that package is installed."""
+    folder = tmp_path_factory.mktemp("site")
+    about = folder / "plantkit-1.0.dist-info"
+    about.mkdir()
+    (folder / "plantkit.py").write_text(MODULE, encoding="utf-8")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plantkit\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(POINTS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_home(tmp_path_factory.mktemp("extended") / "home")
+
+
+def run(site: Path, home: Path, *arguments: str) -> Done:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(ROOT))))
+        return run_this(home, [*command(), *arguments])
+
+
+def test_parts_of_an_installed_package_answer_by_their_names(site: Path, home: Path) -> None:
+    parts = ("--planner", "pinned:lathe", "--generator", "loud", "--encoder", "hashing")
+    told = result(run(site, home, "ask", "how hot", "--domain", "plant", *parts, "--json"))
+    assert told["plan"] == 's1 = read_sensor(place="lathe")'
+    assert (told["planner"]["name"], told["generator"]) == ("pinned", "loud")
+    assert "lathe: 61" in told["text"]
+
+
+def test_they_are_listed_beside_ours_and_hide_none_of_ours(site: Path, home: Path) -> None:
+    listed = {one["name"]: one for one in result(run(site, home, "domains", "--json"))}
+    assert listed["plant"]["scopes"] == {"hall": ["B"]}
+    assert listed["shopping"]["scopes"].keys() == {"customer"}
+    said = one_line_error(run(site, home, "ask", "how hot", "--planner", "nobody"))
+    assert "broken, case, classifiers" in said
+    assert "pinned:PLACE" in said
+
+
+def test_one_that_cannot_be_imported_is_told_with_its_package(site: Path, home: Path) -> None:
+    said = one_line_error(run(site, home, "ask", "how hot", "--planner", "broken"))
+    assert "plantkit_that_is_gone:PLANNER of the package plantkit" in said
+
+
+def test_a_judge_of_another_package_judges(site: Path, home: Path) -> None:
+    code = "from casewright.graph.named import make_judge; print(type(make_judge('kind')).__name__)"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(ROOT))))
+        done = run_this(home, [sys.executable, "-c", code])
+    assert done.stdout == "Kind\n", done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_part_of_ours_is_found_as_others_are(kind: str) -> None:
+    known = extensions(kind)
+    assert known
+    assert all(extension(kind, name) is not None for name in known)
+    with pytest.raises(InputError, match=f"There is no {kind} 'nobody'"):
+        extension(kind, "nobody")
