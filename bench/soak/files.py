@@ -21,7 +21,6 @@ from casewright.finetune.training.run import last_whole, seal
 from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
-from casewright.serve.settings.settings import load_settings
 from casewright.stores.engines.file_blocks import copy_files
 from casewright.stores.feedback.judge_model import JudgeModel
 from casewright.tools import Toolbox, tool_from_function
@@ -35,7 +34,6 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "queries.jsonl": read_annotated,
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, files=False),
-    "casewright.toml": load_settings,
 }
 #: Of so many damages, one is of a threads' file, and one of a training's checkpoint.
 SEALED = 10
@@ -85,7 +83,6 @@ def written(folder: Path) -> None:
     )
     JudgeModel.shipped().save(folder / "judge.json")
     shutil.copy(find_recipe("small"), folder / "recipe.toml")
-    (folder / "casewright.toml").write_text('domain = "shopping"\nport = 8000\nhost = "::1"\n')
 
 
 def _read(file: Path) -> str:

@@ -29,13 +29,13 @@ TRIALS = {
 
 @pytest.mark.parametrize("kind", TRIALS)
 def test_nothing_is_lost_or_wrong(kind: str, tmp_path: Path) -> None:
-    counts = measure.KINDS[kind].campaign(Bounds(60, 7, TRIALS[kind]), tmp_path)
+    counts = measure.KINDS[kind].campaign(Bounds(250, 7, TRIALS[kind]), tmp_path)
     assert (counts.lost, counts.wrong) == (0, [])
     assert counts.sound + counts.told == counts.tried >= TRIALS[kind]
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    counts = full_disks(Bounds(60, 7, 1), tmp_path)
+    counts = full_disks(Bounds(250, 7, 1), tmp_path)
     if counts.skipped:
         pytest.skip(counts.skipped)
     assert (counts.tried, counts.lost, counts.wrong) == (1, 0, [])
@@ -44,7 +44,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_killed_training_loses_nothing(tmp_path: Path) -> None:
-    counts = measure.KINDS["training"].campaign(Bounds(60, 7, 1), tmp_path)
+    counts = measure.KINDS["training"].campaign(Bounds(250, 7, 1), tmp_path)
     assert (counts.tried, counts.lost, counts.wrong) == (1, 0, [])
 
 

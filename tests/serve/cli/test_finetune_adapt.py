@@ -72,13 +72,13 @@ def test_wrong_inputs_are_one_line(home: Path, tmp_path: Path) -> None:
     written(tmp_path, 20)
     said = one_line_error(run(home, *ADAPT, "learn.jsonl", "--output", "plant.py", folder=tmp_path))
     assert "is a file. Give a folder" in said
-    (tmp_path / "learn.jsonl").write_text(
+    (tmp_path / "other.jsonl").write_text(
         "".join(
             json.dumps({"id": n, "query": f"q {n}", "plan": "s1 = find_lorry()"}) + "\n"
             for n in range(20)
         )
     )
-    said = one_line_error(run(home, *ADAPT, "learn.jsonl", "--output", "mine", folder=tmp_path))
+    said = one_line_error(run(home, *ADAPT, "other.jsonl", "--output", "mine", folder=tmp_path))
     assert "is not right for the toolbox" in said
     for command in ("plan", "eval"):
         asked = [command, "--domain", "plant.py:domain", "--planner", "parser:nowhere"]
