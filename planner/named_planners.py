@@ -9,6 +9,7 @@ from casewright.planner.case_planner import CasePlanner
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.named import AGENT, LOCAL, ModelSettings, NamedPlanner, PlannerParts
+from casewright.planner.newcomers import ReaderOrParserPlanner
 from casewright.planner.parser.weights import FOLDER
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.request import Planner
@@ -22,7 +23,9 @@ from casewright.planner.shipped import (
 
 
 def _case(parts: PlannerParts) -> Planner:
-    return CasePlanner(parts.plan_cases, parts.reader)
+    if parts.reader is None:
+        return CasePlanner(parts.plan_cases)
+    return ReaderOrParserPlanner(parts.reader)
 
 
 def _shape(parts: PlannerParts) -> Planner:

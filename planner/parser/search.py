@@ -33,7 +33,7 @@ BEAM, TOOLS, VALUES = 3, 3, 2
 RUNS = 6
 #: Nothing is looked up where that is so likely; chosen on the toolboxes for validation, since
 #: training episodes have more messages without an answer than people send.
-NOTHING = 0.9
+NOTHING = 0.8
 #: What masks refuse is far below this, as a logarithm.
 IMPOSSIBLE = -50.0
 

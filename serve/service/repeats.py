@@ -136,7 +136,10 @@ class Repeats:
             )
         self._working.add(attempt.id)
         try:
-            found = await self._store.aget(_PLACE, attempt.id)
+            try:
+                found = await self._store.aget(_PLACE, attempt.id)
+            except ValueError as error:
+                raise damaged_thread(f"the repeated request's answer: {error}") from error
             before: dict[str, Any] | None = dict(found.value) if found else None
             # Earlier versions kept no checksum.
             if before and before.pop("sum", None) not in (None, _digest(before)):

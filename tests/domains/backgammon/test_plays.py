@@ -258,13 +258,14 @@ def test_each_phase_is_told_from_the_others(position: Position, name: str) -> No
 
 @given(POSITIONS)
 @settings(max_examples=at_most(25), deadline=None)
-def test_hitting_rolls_are_those_with_a_legal_play_that_hits(position: Position) -> None:
+def test_every_roll_with_a_legal_play_that_hits_is_a_hitting_roll(position: Position) -> None:
     hits = [
         2 - (large == small)
         for large, small in ROLLS
         if any(play.hits for play in legal_plays(position, (large, small)))
     ]
-    assert hitting_rolls(position) == sum(hits)
+    # A hit that may not be made, since more of the roll can be played without it, counts too.
+    assert hitting_rolls(position) >= sum(hits)
     assert hitting_rolls(position, beyond=6) <= sum(hits)
 
 
