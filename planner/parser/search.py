@@ -150,8 +150,9 @@ class PlanSearch:
         there = np.stack([self._usable(beginning, ends) for beginning in alive])
         tools = log_softmax(np.where(there, logits, HIDDEN))
         nothing = self._options.nothing
-        if not alive[0].steps and np.exp(tools[0, nothing]) < NOTHING:
+        if not alive[0].steps and (given_up := np.exp(tools[0, nothing])) < NOTHING:
             # A plan of many steps is less likely than one of none only since it has more to tell.
+            tools[0] -= np.log1p(-given_up)
             tools[0, nothing] = 2 * IMPOSSIBLE
         return states, tools
 
