@@ -1,0 +1,50 @@
+"""Tools that a request brings along, beside a domain's trained reader."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.domains import find_domain
+from casewright.planner import CasePlanner, PlanRequest, Reader, parse_plan
+from casewright.planner.newcomers import ReaderOrParserPlanner
+from casewright.tools import Toolbox, ToolExample, tool_from_function
+
+
+def prod_search(query: str) -> str:
+    """Finds products of the shop by what they are."""
+    return query
+
+
+def gift_card_balance(card_number: str) -> str:
+    """The balance that is left on a gift card, by the card's number."""
+    return card_number
+
+
+SEARCH = tool_from_function(prod_search)
+BALANCE = tool_from_function(
+    gift_card_balance,
+    example=ToolExample(
+        "how much is left on gift card 4411", 's1 = gift_card_balance(card_number="4411")'
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def reader() -> Reader:
+    folder = find_domain("shopping").reader
+    assert folder is not None
+    return Reader(folder)
+
+
+def test_a_tool_that_the_reader_lacks_is_planned_by_its_description(reader: Reader) -> None:
+    request = PlanRequest("what is left on gift card 7305", Toolbox([SEARCH, BALANCE]))
+    result = ReaderOrParserPlanner(reader).plan(request)
+    assert result.plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
+    assert result.planner == "parser"
+
+
+def test_what_needs_no_such_tool_is_planned_by_the_reader(reader: Reader) -> None:
+    request = PlanRequest("do you sell wireless headphones", Toolbox([SEARCH, BALANCE]))
+    result = ReaderOrParserPlanner(reader).plan(request)
+    assert result.planner == "case"
+    assert result.plan == CasePlanner(None, reader).plan(request).plan
