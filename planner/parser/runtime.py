@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from casewright.errors import InputError
 from casewright.planner.parser.arrays import Case
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
@@ -24,8 +25,8 @@ from casewright.tools import Toolbox
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Toolboxes that are kept encoded.
-KEPT = 16
+#: Toolboxes that are kept encoded, and most tools of one: memory grows with their square.
+KEPT, MOST_TOOLS = 16, 512
 
 
 class Network(Protocol):
@@ -66,6 +67,9 @@ class ParserRuntime:
         Args:
             toolbox: The tools.
             cases: The same object at every call with the same cases.
+
+        Raises:
+            InputError: There are too many tools.
         """
         key = (toolbox.fingerprint(), id(cases))
         with self._lock:
@@ -91,6 +95,11 @@ class ParserRuntime:
         return message, search.plans(most_steps)
 
     def _prepared(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> Prepared:
+        if len(toolbox) > MOST_TOOLS:
+            raise InputError(
+                f"The plan parser reads at most {MOST_TOOLS} tools at once, and there are "
+                f"{len(toolbox)}. Narrow them: casewright.planner.narrowing(planner, toolbox)."
+            )
         schema = Schema.of(toolbox, self._tokenizer)
         read: list[Case] = []
         for case in (*example_cases(toolbox), *cases):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
 from casewright.planner.parser.weights import ParserCard, save_parser
 from casewright.planner.parser_planner import ParserPlanner
+from casewright.tools import Toolbox
 from tests.planner.helpers import ROWS, SHOP
 from tests.support.encoders import HashingEncoder
 
@@ -59,3 +61,9 @@ def test_a_folder_without_a_parser_is_refused_with_the_command_that_makes_one(
 ) -> None:
     with pytest.raises(InputError, match="casewright finetune parser"):
         ParserPlanner(None, tmp_path)
+
+
+def test_more_tools_than_are_read_at_once_are_refused_with_a_mend() -> None:
+    tools = [replace(SHOP["find"], name=f"find_{number}") for number in range(513)]
+    with pytest.raises(InputError, match=r"at most 512 tools at once, .* Narrow them"):
+        ParserPlanner().plan(PlanRequest("do you sell tents", Toolbox(tools)))
