@@ -14,8 +14,7 @@ from casewright.tools import NO_EVIDENCE
 class ReaderOrParserPlanner:
     """Plans by a reader; by the plan parser where its plan calls a tool that the reader lacks.
 
-    A reader chooses among forms of plans that it was trained for. For other tools the parser is
-    right more often, and it hardly calls one of these where it is not needed.
+    A reader chooses among the plan templates that it was trained on, which call no other tool.
 
     Args:
         reader: Trained for a domain's own tools.
