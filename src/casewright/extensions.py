@@ -24,7 +24,7 @@ def extensions(kind: str) -> Mapping[str, EntryPoint]:
         kind: ``planner``, ``generator``, ``judge``, ``encoder`` or ``domain``.
     """
     points = sorted(_points().select(group=f"casewright.{kind}s"), key=lambda point: point.name)
-    ours = {point.name: point for point in points if point.module.split(".")[0] == "casewright"}
+    ours = {point.name: point for point in points if point.module.startswith("casewright")}
     return {point.name: ours.get(point.name, point) for point in points}
 
 

@@ -1,1 +1,0 @@
-"""Measurements on backgammon: retrieval, answers, and the reading of boards off pictures."""

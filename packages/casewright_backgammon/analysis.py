@@ -1,0 +1,258 @@
+"""The analysis of a decision as prose: what the best play does, and what others give up.
+
+Every statement follows from the engine's figures and from the board; ``analysis_check`` looks.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from casewright_backgammon.analysis_phrases import (
+    PHASES,
+    Fact,
+    Told,
+    chances_lost,
+    costs,
+    merits,
+    missed,
+    told_of,
+)
+from casewright_backgammon.decision import Candidate, Decision
+from casewright_backgammon.play_features import phase
+
+#: How a text ends, before the play.
+BEST_PLAY = "Best play:"
+#: Equity lost from which a play has a name: GNU Backgammon 1.07's defaults (``show analysis``).
+DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
+#: A play of one step, such as ``bar/20*/14`` or ``6/5(2)``.
+STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
+_BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
+#: Below this a loss is hardly worth a word.
+CLOSE = 0.02
+#: Chances below this are not spoken of.
+_NO_GAMMONS = 0.005
+#: Reasons that are given for a play's loss, at most.
+_REASONS = 3
+#: Sentences, at most.
+_SENTENCES = 7
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    decision: Decision
+    rng: random.Random
+
+    def one_of(self, *variants: str) -> str:
+        return self.rng.choice(variants)
+
+
+def analysis_text(decision: Decision, seed: int = 0) -> str:
+    """Return the analysis of a decision in three to seven sentences.
+
+    The same decision and seed have the same text. It ends with ``Best play: 8/5 6/5.``; an equity
+    has a sign and three digits, a loss of equity three digits without a sign.
+    """
+    key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
+    writer = _Writer(decision, random.Random(key))
+    best = told_of(decision, 0)
+    sentences = [*_opening(writer), _best(writer, best), _worth(writer)]
+    others = _others(decision)
+    if decision.played and decision.played not in others:
+        others.append(decision.played)
+    for number, place in enumerate(others):
+        sentences.append(_other(writer, best, place, first=number == 0))
+    if len(sentences) < _SENTENCES - 2:
+        sentences += _rest(writer, others)
+    if decision.played == 0 and len(decision.candidates) > 1:
+        sentences.append(
+            writer.one_of(
+                "The best play was made.",
+                "The player found the best play.",
+                "The play that was made is the best one.",
+            )
+        )
+    sentences.append(f"{BEST_PLAY} {decision.best.play}.")
+    return " ".join(sentences)
+
+
+def best_play_of(text: str) -> str | None:
+    """Return the play after the last "Best play:", ``None`` where there is none."""
+    found = _BEST.findall(text)
+    return str(found[-1]).replace(",", "") if found else None
+
+
+def error_name(lost: float) -> str:
+    """Return what a play that loses so much equity is called; empty below 0.03."""
+    if lost >= VERY_BAD:
+        return "very bad"
+    if lost >= BAD:
+        return "bad"
+    return "doubtful" if lost >= DOUBTFUL else ""
+
+
+def signed(equity: float) -> str:
+    """Return an equity as it is written: ``+0.218``."""
+    # No -0.000.
+    return f"{round(equity, 3) + 0.0:+.3f}"
+
+
+def percent(chance: float) -> str:
+    """Return a probability as it is written: ``55.1%``."""
+    return f"{100 * chance:.1f}%"
+
+
+def _opening(writer: _Writer) -> list[str]:
+    """Say what kind of position it is and how the race stands."""
+    own, other = writer.decision.position.pips
+    name = writer.one_of(*PHASES[phase(writer.decision.position)])
+    who = writer.one_of("the player on roll", "the side on roll", "the player to move")
+    if own == other:
+        return [f"{name}, the race is level at {own} pips before the roll."]
+    apart = abs(own - other)
+    unit = "pip" if apart == 1 else "pips"
+    if own < other:
+        lead = writer.one_of("leads the race by", "is ahead in the race by")
+    else:
+        lead = writer.one_of("trails in the race by", "is behind in the race by")
+    return [f"{name}, {who} {lead} {apart} {unit} before the roll, with {own} against {other}."]
+
+
+def _best(writer: _Writer, best: Told) -> str:
+    play = writer.decision.best.play
+    high, low = max(writer.decision.dice), min(writer.decision.dice)
+    roll = writer.one_of(f"With {high}-{low},", f"For {high}-{low},", f"The roll is {high}-{low}:")
+    told = [fact for fact in best.facts if fact.good >= 0][:3]
+    told += [fact for fact in best.facts if fact.good < 0][: 1 if len(told) > 1 else 2]
+    if len(writer.decision.candidates) == 1:
+        forced = f"{play} is the only play" if "/" in play else "no checker can move"
+        return f"{roll} {forced}."
+    gap = writer.decision.lost(1)
+    if not told:
+        how = "is best" if gap >= CLOSE else "is best by little"
+        return f"{roll} {play} {how}."
+    if gap >= VERY_BAD:
+        word = writer.one_of("is clearly best", "stands out", "is far ahead of the others")
+    elif gap >= CLOSE:
+        word = writer.one_of("is best", "is right", "is the play")
+    else:
+        word = writer.one_of("is best by little", "is just ahead in a close decision")
+    if all(fact.good < 0 for fact in told):
+        return f"{roll} {play} {word}, although it {_and([fact.finite for fact in told])}."
+    if writer.rng.random() < 0.5:
+        return f"{roll} {play} {word}: it {_joined([fact.finite for fact in told], told)}."
+    return f"{roll} {play} {word}, {_joined([fact.gerund for fact in told], told)}."
+
+
+def _joined(phrases: Sequence[str], facts: Sequence[Fact]) -> str:
+    """Join what a play does; what it costs comes last, after a ``but``."""
+    gains = [text for text, fact in zip(phrases, facts, strict=True) if fact.good >= 0]
+    losses = [text for text, fact in zip(phrases, facts, strict=True) if fact.good < 0]
+    return ", but ".join(_and(part) for part in (gains, losses) if part)
+
+
+def _and(phrases: Sequence[str]) -> str:
+    if len(phrases) == 1:
+        return phrases[0]
+    return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+
+
+def _worth(writer: _Writer) -> str:
+    best = writer.decision.best
+    win, win_g, _, lose_g, _ = best.chances
+    worth, wins = signed(best.equity), percent(win)
+    gammons = max(max(one.chances[1], one.chances[3]) for one in writer.decision.candidates)
+    if gammons < _NO_GAMMONS:
+        return writer.one_of(
+            f"It is worth {worth} and wins {wins} of the games; gammons play no part.",
+            f"Its equity is {worth}: it wins {wins} of the games, and gammons play no part.",
+            f"It is put at {worth}, with {wins} wins and hardly a gammon.",
+        )
+    gained, suffered = percent(win_g), percent(lose_g)
+    verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
+    chances = [f"{wins} winning chances"]
+    if win_g >= _NO_GAMMONS:
+        verbs.append(f"wins a gammon in {gained} of them all")
+        nouns.append(f"{gained} gammons won")
+        chances.append(f"a gammon won in {gained} of the games")
+    if lose_g >= _NO_GAMMONS:
+        verbs.append(f"loses a gammon in {suffered}")
+        nouns.append(f"{suffered} gammons lost")
+        chances.append(f"a gammon lost in {suffered}")
+    return writer.one_of(
+        f"It is worth {worth}: it {_and(verbs)}.",
+        f"Its equity is {worth}, with {_and(nouns)}.",
+        f"It is put at {worth}: {_and(chances)}.",
+    )
+
+
+def _others(decision: Decision) -> list[int]:
+    """Return the places of what else is told: the next best, and the play that was made."""
+    shown = [place for place in (1, 2) if place < len(decision.candidates)]
+    return shown[:1] if (decision.played or 0) > 1 else shown
+
+
+def _other(writer: _Writer, best: Told, place: int, *, first: bool) -> str:
+    decision = writer.decision
+    candidate = decision.candidates[place]
+    other = told_of(decision, place)
+    name = _named(writer, candidate, place, first=first)
+    lost = round(decision.lost(place), 3)
+    if not lost:
+        return f"{name} is worth just as much."
+    gives = writer.one_of("gives up", "costs")
+    told = f"{gives} {lost:.3f}"
+    if place == decision.played and (error := error_name(lost)):
+        told += writer.one_of(f", a {error} play", f" and is a {error} play")
+    elif lost < CLOSE:
+        told = f"{gives} only {lost:.3f}"
+    gains = merits(best, other)[:1]
+    link = "and" if lost < CLOSE else "but"
+    head = f"{name} {_and(gains)}, {link} {told}" if gains else f"{name} {told}"
+    reasons = _reasons(decision, best, other, place, writer.rng)
+    return f"{head}: it {_and(reasons)}." if reasons else f"{head}."
+
+
+def _reasons(
+    decision: Decision, best: Told, other: Told, place: int, rng: random.Random
+) -> list[str]:
+    """Return what a play fails to do, what it risks, and what its chances are worse by."""
+    lacks = [fact.infinitive for fact in missed(best, other)][:2]
+    found = [f"does not {' or '.join(lacks)}"] if lacks else []
+    found += costs(best, other)[:1]
+    chances = chances_lost(decision, place, rng)
+    return [*found[: _REASONS - 1], *chances[: 2 if len(found) < 2 else 1]]
+
+
+def _named(writer: _Writer, candidate: Candidate, place: int, *, first: bool) -> str:
+    play = candidate.play
+    if place == writer.decision.played:
+        return writer.one_of(
+            f"The play that was made, {play},",
+            f"What was played, {play},",
+            f"The play in the game, {play},",
+        )
+    if first:
+        return writer.one_of(f"The next best, {play},", f"The runner-up {play}", f"Second, {play}")
+    return writer.one_of(play, f"The alternative {play}", f"As for {play}, it")
+
+
+def _rest(writer: _Writer, others: Sequence[int]) -> list[str]:
+    """Tell of the best of the candidates that were not named."""
+    left = [place for place in range(1, len(writer.decision.candidates)) if place not in others]
+    if not left or writer.rng.random() < 0.4:
+        return []
+    first = writer.decision.candidates[left[0]].play
+    lost = writer.decision.lost(left[0])
+    if round(lost, 3) == 0:
+        return []
+    if len(left) == 1:
+        return [f"{first} gives up {lost:.3f}."]
+    return [
+        writer.one_of(
+            f"{first} gives up {lost:.3f}, and the others at least as much.",
+            f"Of the rest the best is {first}, which gives up {lost:.3f}.",
+        )
+    ]

@@ -1,0 +1,397 @@
+"""Checking an analysis by the engine's figures and by the board, whoever wrote it.
+
+What is said of a play is taken to be of the last one that was named before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from casewright_backgammon.analysis import BEST_PLAY, STEP, best_play_of, error_name
+from casewright_backgammon.decision import Candidate, Decision
+from casewright_backgammon.moves import legal_plays
+from casewright_backgammon.play_features import (
+    BACK,
+    BAR_POINT,
+    GOLDEN_ANCHOR,
+    PlayFeatures,
+    hitting_rolls,
+    play_features,
+)
+from casewright_backgammon.play_text import written_play
+from casewright_backgammon.position import HOME, Position
+from casewright.errors import InputError
+
+#: Figures are rounded to three digits, and a difference of two of them may be off by one.
+_EQUITY = 0.0011
+_PERCENT = 0.11
+_PLAY = re.compile(rf"(?<![\w/.]){STEP}(?: {STEP})*(?![\w/])", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_CLAUSE = re.compile(r"[,;:]| and (?!\d+ points?\b)| but | against | while ")
+_FIGURE = re.compile(r"(?<![\w.])([+\-\u2212\u2013]?)(\d\.\d{2,3})(?![\d%]| ?%| percent)")
+_CHANCE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(%|percentage points?)")
+_RACE = re.compile(
+    r"\b(leads|ahead|trails|behind)\b[^.;]{0,40}?\bby (\d+) pips?"
+    r"(?:[^.;\d]*?with (\d+) against (\d+))?"
+)
+_SHOTS = re.compile(
+    r"(\d+) shots? out of (\d+)(?: against (\d+))?( outside the opponent's home board)?"
+)
+_LEVEL = re.compile(r"race is level at (\d+) pips")
+_ROLL = re.compile(r"(?<![\w/.\-])(\d)-(\d)(?![\w/\-])")
+_NOT = re.compile(
+    r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
+    r"might|next|later|threat\w*|opponent|to)\b|n't\b"
+)
+_ELSE = re.compile(r"\b(?:if|next|later|after|rolls|such as|like)\b", re.IGNORECASE)
+_POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A text's decision, and what was found."""
+
+    decision: Decision
+    flaws: list[str] = field(default_factory=list)
+    known: dict[Position, int] = field(default_factory=dict)
+    features: dict[Position, PlayFeatures] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for place in range(len(self.decision.candidates)):
+            self.known.setdefault(self.decision.after(place), place)
+
+    def candidate(self, after: Position) -> Candidate | None:
+        place = self.known.get(after)
+        return None if place is None else self.decision.candidates[place]
+
+    def of(self, after: Position) -> PlayFeatures:
+        if after not in self.features:
+            self.features[after] = play_features(self.decision.position, after)
+        return self.features[after]
+
+
+#: A play named in a sentence: where it begins, and where it leads.
+_Named = tuple[int, Position]
+
+
+def analysis_flaws(text: str, decision: Decision) -> list[str]:
+    """Return what is wrong with an analysis, each as a sentence; none where nothing is found.
+
+    Looked at are: the best play, plays named, equities (with a sign), losses of equity (without),
+    percentages, the race, hitting rolls, names of errors, and what plays are said to do.
+    """
+    checked = _Checked(decision)
+    _check_best(text, checked)
+    # Where there is nothing to choose, all is said of the one play.
+    last = decision.after(0) if len(decision.candidates) == 1 else None
+    for sentence in _SENTENCE.split(text):
+        named = list(_plays(sentence, checked))
+        _check_sentence(sentence, named, last, checked)
+        if named:
+            last = named[-1][1]
+    return checked.flaws
+
+
+def _check_best(text: str, checked: _Checked) -> None:
+    best = best_play_of(text)
+    if best is None:
+        checked.flaws.append(f'It names no play after "{BEST_PLAY}".')
+        return
+    try:
+        after, _ = written_play(checked.decision.position, best)
+    except InputError:
+        # It is told of with the plays that are named.
+        return
+    found = checked.candidate(after)
+    # Of plays that are worth the same either is the best.
+    if found is None or found.equity < checked.decision.best.equity:
+        checked.flaws.append(
+            f"The best play is {checked.decision.best.play}, not {best}, by the engine."
+        )
+
+
+def _plays(sentence: str, checked: _Checked) -> Iterator[_Named]:
+    for found in _PLAY.finditer(sentence):
+        play = found[0]
+        try:
+            after, _ = written_play(checked.decision.position, play)
+        except InputError as error:
+            checked.flaws.append(f"The play {play} cannot be made: {error}.")
+            continue
+        if after not in checked.known and not _is_legal(after, checked.decision):
+            # A part of a play, as in "6/5 makes the point", is none of its own.
+            if not _is_part(play, checked.decision):
+                checked.flaws.append(f"The play {play} is not legal.")
+            continue
+        yield found.start(), after
+
+
+def _is_legal(after: Position, decision: Decision) -> bool:
+    return any(play.after == after for play in legal_plays(decision.position, decision.dice))
+
+
+def _is_part(play: str, decision: Decision) -> bool:
+    parts = [one.replace("*", "") for one in play.split()]
+    return any(
+        all(part in one.play.replace("*", "").split() for part in parts)
+        for one in decision.candidates
+    )
+
+
+def _check_sentence(
+    sentence: str, named: list[_Named], last: Position | None, checked: _Checked
+) -> None:
+    def subjects(start: int) -> list[Position]:
+        before = [after for place, after in named if place < start]
+        if before:
+            return before[-1:]
+        # A sentence that begins with a figure names its play after it, or the one before did.
+        return [one for one in (last, *(after for _, after in named[:1])) if one is not None]
+
+    def compared(start: int) -> list[Position]:
+        # Of the best play a figure may say how far it is ahead of one that is named next.
+        found = subjects(start)
+        after = [one for place, one in named if place > start][:1]
+        return found + after if found[:1] == [checked.decision.after(0)] else found
+
+    _check_situation(sentence, checked)
+    bare = _PLAY.sub(lambda found: "_" * len(found[0]), sentence)
+    start = 0
+    for end in [*(found.end() for found in _CLAUSE.finditer(bare)), len(bare)]:
+        clause = bare[start:end]
+        for found in _FIGURE.finditer(clause):
+            _check_figure(clause, found, compared(start + found.start()), checked)
+        for found in _CHANCE.finditer(clause):
+            _check_chance(clause, found, compared(start + found.start()), checked)
+        _check_facts(clause, start, subjects, checked)
+        start = end
+    _check_shots(bare, subjects, checked)
+    _check_names(bare, subjects, checked)
+
+
+def _check_situation(sentence: str, checked: _Checked) -> None:
+    own, other = checked.decision.position.pips
+    for found in _ROLL.finditer(_PLAY.sub(" ", sentence)):
+        if _ELSE.search(sentence):
+            # Another roll, which may come or be thought of.
+            continue
+        if sorted(map(int, found.groups())) != sorted(checked.decision.dice):
+            checked.flaws.append(f"The roll is not {found[0]}.")
+    for found in _RACE.finditer(sentence):
+        lead = int(found[2]) * (1 if found[1] in ("leads", "ahead") else -1)
+        if lead != other - own or (found[3] and (int(found[3]), int(found[4])) != (own, other)):
+            checked.flaws.append(f"The race is {own} pips against {other}, not: {found[0]}")
+    for found in _LEVEL.finditer(sentence):
+        if not own == other == int(found[1]):
+            checked.flaws.append(
+                f"The race is {own} pips against {other}, not level at {found[1]}."
+            )
+
+
+def _check_figure(
+    clause: str, found: re.Match[str], subjects: list[Position], checked: _Checked
+) -> None:
+    """Compare an equity, or a loss of equity, with that of the plays it may be of."""
+    candidates = [one for after in subjects if (one := checked.candidate(after))]
+    best = checked.decision.best.equity
+    sign, stated = found[1], float(found[2])
+    if sign:
+        figures = [one.equity for one in candidates]
+        stated = stated if sign == "+" else -stated
+    else:
+        figures = [best - one.equity for one in candidates]
+        if re.search(r"equity|worth|value", clause):
+            figures += [one.equity for one in candidates]
+        if re.search(r"win|won|gammon|chance|probab", clause):
+            figures += [chance for one in candidates for chance in one.chances]
+            figures += [1 - one.chances[0] for one in candidates]
+    room = _EQUITY if len(found[2]) == 5 else 0.0051
+    if figures and not any(abs(stated - one) < room for one in figures):
+        checked.flaws.append(
+            f"{found[0]} is wrong: of {candidates[0].play} it is {figures[0]:.3f}."
+        )
+
+
+def _check_chance(
+    clause: str, found: re.Match[str], subjects: list[Position], checked: _Checked
+) -> None:
+    lost = bool(re.search(r"\blos", clause))
+    if "backgammon" in clause:
+        kind = 4 if lost else 2
+    elif "gammon" in clause:
+        kind = 3 if lost else 1
+    elif re.search(r"\b(?:win|won|los)", clause):
+        kind = 0
+    else:
+        return
+    of_losses = lost and kind == 0
+    candidates = [one for after in subjects if (one := checked.candidate(after))]
+    best = checked.decision.best.chances[kind]
+    figures = []
+    for one in candidates:
+        chance = one.chances[kind]
+        if found[2] == "%":
+            figures.append(100 * (1 - chance if of_losses else chance))
+        else:
+            fewer = bool(re.search(r"\b(?:less|fewer|lower)\b", clause))
+            apart = chance - best if not of_losses else best - chance
+            figures.append(100 * (-apart if fewer else apart))
+    stated = found[1]
+    room = _PERCENT if "." in stated else 0.51
+    if figures and not any(abs(float(stated) - one) < room for one in figures):
+        checked.flaws.append(
+            f"{found[0]} is wrong in {clause.strip()!r}: of {candidates[0].play} it is "
+            f"{figures[0]:.1f}."
+        )
+
+
+def _check_shots(
+    sentence: str, subjects: Callable[[int], list[Position]], checked: _Checked
+) -> None:
+    for found in _SHOTS.finditer(sentence):
+        after = subjects(found.start())
+        if not after:
+            continue
+        # Blots in the other's home board are often not counted.
+        counts = (HOME,) if found[4] else (HOME, 0)
+        best = checked.decision.after(0)
+        right = any(
+            int(found[1]) == hitting_rolls(after[0].flipped, beyond)
+            and int(found[3] or hitting_rolls(best.flipped, beyond))
+            == hitting_rolls(best.flipped, beyond)
+            for beyond in counts
+        )
+        if not right or found[2] != "36":
+            checked.flaws.append(f"The count is wrong: {found[0]}.")
+
+
+def _check_names(
+    sentence: str, subjects: Callable[[int], list[Position]], checked: _Checked
+) -> None:
+    for found in re.finditer(r"\b(?:an? )?(very bad|bad|doubtful) (?:play|error|move)\b", sentence):
+        candidates = [one for after in subjects(found.start()) if (one := checked.candidate(after))]
+        if candidates:
+            lost = round(checked.decision.best.equity - candidates[0].equity, 3)
+            if error_name(lost) != found[1]:
+                checked.flaws.append(
+                    f"{candidates[0].play} is not {found[1]}: it loses {lost:.3f}."
+                )
+    for found in re.finditer(r"worth just as much", sentence):
+        candidates = [one for after in subjects(found.start()) if (one := checked.candidate(after))]
+        if candidates and checked.decision.best.equity - candidates[0].equity >= _EQUITY:
+            checked.flaws.append(f"{candidates[0].play} is worth less than the best play.")
+
+
+def _check_facts(
+    clause: str, start: int, subjects: Callable[[int], list[Position]], checked: _Checked
+) -> None:
+    """Compare what a clause says that a play does with the board."""
+    for pattern, holds in _FACTS:
+        for found in pattern.finditer(clause):
+            after = subjects(start + found.start())
+            if not after:
+                continue
+            said = clause[: found.start()]
+            negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", said))
+            if not negated and _NOT.search(said):
+                # Of another time, another player, or a comparison.
+                continue
+            if all(holds(found, one, checked) == negated for one in after):
+                checked.flaws.append(f"This does not hold: {clause.strip()!r}.")
+
+
+_Holds = Callable[["re.Match[str]", Position, _Checked], bool]
+
+
+def _numbers(text: str) -> set[int]:
+    return {BAR_POINT if one == "bar" else int(one) for one in re.findall(r"bar|\d+", text)}
+
+
+def _count(word: str) -> int:
+    return {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}.get(word, 0)
+
+
+def _hit_points(after: Position, checked: _Checked) -> set[int]:
+    before = checked.decision.position.other
+    return {24 - place for place in range(24) if after.other[place] < before[place]}
+
+
+def _splits(after: Position, checked: _Checked) -> bool:
+    features = checked.of(after)
+    return bool(features.anchors_broken) and sum(blot >= BACK for blot in features.blots) > 1
+
+
+def _fact(pattern: str, holds: _Holds) -> tuple[re.Pattern[str], _Holds]:
+    return re.compile(pattern), holds
+
+
+_MAKE, _BREAK = r"\bmak(?:es?|ing) ", r"\bbreak(?:s|ing)? "
+#: What may be said of a play, and whether it holds.
+_FACTS: tuple[tuple[re.Pattern[str], _Holds], ...] = (
+    _fact(r"\bhit(?:s|ting)?\b(?! rolls?)", lambda _, after, to: to.of(after).hits > 0),
+    _fact(
+        r"\bhit(?:s|ting)? (two|three|four) checkers",
+        lambda found, after, to: to.of(after).hits == _count(found[1]),
+    ),
+    _fact(
+        rf"\bhit(?:s|ting)? (?:loose )?on {_POINTS}",
+        lambda found, after, to: _numbers(found[1]) <= _hit_points(after, to),
+    ),
+    _fact(r"\bhit(?:s|ting)? loose", lambda _, after, to: bool(to.of(after).loose)),
+    _fact(_MAKE + _POINTS, lambda found, after, to: _numbers(found[1]) <= set(to.of(after).made)),
+    _fact(_MAKE + r"the golden anchor", lambda _, after, to: GOLDEN_ANCHOR in to.of(after).made),
+    _fact(
+        _MAKE + r"an anchor on " + _POINTS,
+        lambda found, after, to: _numbers(found[1]) <= set(to.of(after).anchors_made),
+    ),
+    _fact(
+        _BREAK + _POINTS, lambda found, after, to: _numbers(found[1]) <= set(to.of(after).broken)
+    ),
+    _fact(
+        r"\bgiv(?:es?|ing) up the anchor on " + _POINTS,
+        lambda found, after, to: _numbers(found[1]) <= set(to.of(after).anchors_broken),
+    ),
+    _fact(r"\bsplit(?:s|ting)? the back checkers", lambda _, after, to: _splits(after, to)),
+    _fact(
+        r"\bslot(?:s|ting)? " + _POINTS,
+        lambda found, after, to: _numbers(found[1]) <= set(to.of(after).slots),
+    ),
+    _fact(
+        r"\bunstack(?:s|ing)? the (?:heavy )?(midpoint|\d+)",
+        lambda found, after, to: (
+            (13 if found[1] == "midpoint" else int(found[1])) in to.of(after).unstacked
+        ),
+    ),
+    _fact(
+        r"\bbear(?:s|ing)? off (a|one|two|three|four) checkers?",
+        lambda found, after, to: to.of(after).borne_off == _count(found[1]),
+    ),
+    _fact(
+        r"\benter(?:s|ing)? (a|one|two|three|four) checkers?",
+        lambda found, after, to: to.of(after).entered == _count(found[1]),
+    ),
+    _fact(r"\bbreak(?:s|ing)? contact", lambda _, after, to: to.of(after).breaks_contact),
+    _fact(
+        r"\brun(?:s|ning)? with (a|two|three|four) back checkers?",
+        lambda found, after, to: to.of(after).runs == _count(found[1]),
+    ),
+    _fact(
+        r"\bbring(?:s|ing)? (a|two|three|four|the last) back checkers? out",
+        lambda found, after, to: (
+            to.of(after).left_back > 0 == to.of(after).back
+            if found[1] == "the last"
+            else to.of(after).left_back == _count(found[1])
+        ),
+    ),
+    _fact(
+        r"\bprime (?:of|to) (\d) points?",
+        lambda found, after, to: to.of(after).prime == int(found[1]),
+    ),
+    _fact(r"\bleav(?:es?|ing) no blots?\b", lambda _, after, to: not to.of(after).blots),
+    _fact(
+        r"\bleav(?:es?|ing) no (?:direct or indirect )?shots?\b",
+        lambda _, after, to: hitting_rolls(after.flipped) == 0,
+    ),
+)

@@ -1,0 +1,292 @@
+"""What a play does, as verb phrases: of one play, and of one that is compared with the best."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from casewright_backgammon.decision import Decision
+from casewright_backgammon.play_features import (
+    BACK,
+    BAR_POINT,
+    GOLDEN_ANCHOR,
+    Phase,
+    PlayFeatures,
+    hitting_rolls,
+    play_features,
+)
+from casewright_backgammon.position import HOME, POINTS
+
+#: A prime is worth a word from so many points.
+_PRIME = 4
+#: Hitting rolls by which plays differ before it is said.
+_SHOTS = 3
+#: Gains and losses of chances that are said: wins, and gammons of either player.
+_WINS, _GAMMONS = 0.005, 0.01
+
+NUMBERS = ("no", "a", "two", "three", "four")
+#: What a position of each phase is called.
+PHASES: dict[Phase, tuple[str, ...]] = {
+    "opening": ("In this opening", "In the opening", "Early in the game"),
+    "middle": ("In this middle game", "In the middle game"),
+    "holding": ("In this holding game", "In this holding position"),
+    "back game": ("In this back game", "With two anchors held in a back game"),
+    "contact bear-off": ("With one side home and contact left", "Late in the game, with contact"),
+    "race": ("In this race", "In this pure race", "With no contact left"),
+    "bear-off": ("In this bear-off", "With no contact left and all checkers home"),
+}
+_OUTSIDE = " outside the opponent's home board"
+_IRREGULAR = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "splitting"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a play does.
+
+    Attributes:
+        key: What it is, the same for the same thing whatever the words.
+        verb: In the infinitive, such as ``make`` or ``bear off``.
+        rest: What follows it.
+        good: Whether it is a gain (1), a cost (-1) or neither (0).
+    """
+
+    key: str
+    verb: str
+    rest: str
+    good: int = 1
+
+    @property
+    def finite(self) -> str:
+        """The fact with the play as its subject: ``makes the 5 point``."""
+        first, *more = self.verb.split()
+        return " ".join([first + ("es" if first.endswith(("sh", "x")) else "s"), *more, self.rest])
+
+    @property
+    def infinitive(self) -> str:
+        """The fact after ``does not``."""
+        if self.key == "hit":
+            return "hit"
+        return f"{self.verb} {self.rest}"
+
+    @property
+    def gerund(self) -> str:
+        """The fact as ``making the 5 point``."""
+        first, *more = self.verb.split()
+        made = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
+        return " ".join([made, *more, self.rest])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A candidate with what is said of it.
+
+    Attributes:
+        features: What it does.
+        facts: The same as phrases, the weightiest first.
+        shots: With how many of the 36 rolls the other player hits a blot outside his home board.
+        split: Whether there are blots in his home board too.
+    """
+
+    features: PlayFeatures
+    facts: tuple[Fact, ...]
+    shots: int
+    split: bool
+
+
+def told_of(decision: Decision, place: int) -> Told:
+    """Return what there is to say of a candidate."""
+    after = decision.after(place)
+    features = play_features(decision.position, after)
+    going_on = any(after.own) and features.contact
+    shots = hitting_rolls(after.flipped, HOME) if going_on else 0
+    split = any(blot >= BACK for blot in features.blots)
+    safe = not split or (going_on and not hitting_rolls(after.flipped))
+    hit = [
+        POINTS - point
+        for point in range(POINTS)
+        if after.other[point] < decision.position.other[point]
+    ]
+    facts = _facts(features, hit)
+    if features.contact and (shots or safe):
+        facts.append(_safety(features, shots, split=split))
+    return Told(features, tuple(facts), shots, split)
+
+
+def _facts(features: PlayFeatures, hit: Sequence[int]) -> list[Fact]:
+    found = []
+    if features.breaks_contact:
+        found.append(Fact("contact", "break", "contact", 0))
+    if hit:
+        found.append(_hit(features, hit))
+    if features.contact_before:
+        found += _points(features)
+        found += _back(features)
+    if features.borne_off:
+        found.append(Fact(f"off {features.borne_off}", "bear off", _checkers(features.borne_off)))
+    if features.contact_before:
+        if features.prime >= _PRIME and features.prime > features.prime_before:
+            found.append(Fact("prime", "build", f"a prime of {features.prime} points"))
+        if features.prime < features.prime_before >= _PRIME:
+            found.append(Fact("shortens", "shorten", f"the prime to {_row(features.prime)}", -1))
+        found += [Fact(f"slot {at}", "slot", f"the {_point(at)}", 0) for at in features.slots[:1]]
+        heavy = [at for at in features.unstacked if at in (6, 8, 13)]
+        if heavy:
+            place = "midpoint" if heavy[0] == 13 else f"heavy {heavy[0]} point"
+            found.append(Fact(f"unstack {heavy[0]}", "unstack", f"the {place}"))
+        if features.entered:
+            found.append(Fact("enter", "enter", f"{_checkers(features.entered)} from the bar", 0))
+    return found
+
+
+def _hit(features: PlayFeatures, hit: Sequence[int]) -> Fact:
+    if features.hits > 1:
+        return Fact("hit", "hit", f"{NUMBERS[features.hits]} checkers")
+    loose = "loose " if features.loose and hit[0] <= HOME else ""
+    return Fact("hit", "hit", f"{loose}on the {_point(hit[0])}")
+
+
+def _points(features: PlayFeatures) -> list[Fact]:
+    found = []
+    for point in features.anchors_made:
+        name = "golden anchor" if point == GOLDEN_ANCHOR else f"anchor on the {point} point"
+        rest = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
+        found.append(Fact(f"make {point}", "make", rest))
+    made = sorted((point for point in features.made if point < BACK), key=_worth_making)
+    if made:
+        found.append(Fact("make " + " ".join(map(str, made)), "make", f"the {_listed(made)}"))
+    if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
+        found.append(Fact("split", "split", "the back checkers", 0))
+    elif features.back:
+        # Who leaves with all has no use for an anchor, and the last point is where all began.
+        found += [
+            Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
+            for point in features.anchors_broken
+            if point < POINTS
+        ]
+    broken = [point for point in features.broken if point < BACK]
+    if broken:
+        found.append(
+            Fact("break " + " ".join(map(str, broken)), "break", f"the {_listed(broken)}", -1)
+        )
+    return found
+
+
+def _back(features: PlayFeatures) -> list[Fact]:
+    if features.left_back and not features.back:
+        whom = "the last back checker" if features.left_back == 1 else "the last back checkers"
+        return [Fact("leave", "bring", f"{whom} out of the opponent's home board")]
+    if features.runs:
+        whom = "a back checker" if features.runs == 1 else f"{NUMBERS[features.runs]} back checkers"
+        return [Fact("run", "run", f"with {whom}")]
+    if features.left_back:
+        whom = f"{NUMBERS[features.left_back]} back checker{'s' * (features.left_back > 1)}"
+        return [Fact("leave", "bring", f"{whom} out of the opponent's home board")]
+    return []
+
+
+def _safety(features: PlayFeatures, shots: int, *, split: bool) -> Fact:
+    if shots:
+        return Fact("shots", "leave", f"{_shots(shots)}{_OUTSIDE if split else ''}", -1)
+    return Fact("safe", "leave", "no shot" if features.blots else "no blot")
+
+
+def missed(best: Told, other: Told) -> list[Fact]:
+    """Return what is good about the best play that another does not do."""
+    keys = {fact.key for fact in other.facts}
+    made = set(other.features.made)
+    return [
+        fact
+        for fact in best.facts
+        if fact.good > 0
+        and fact.key.split()[0] in ("hit", "make", "run", "leave")
+        and fact.key not in keys
+        # One of several points may be made by both.
+        and not (fact.key.startswith("make") and made & _numbers(fact.key))
+        and not (fact.key in ("run", "leave") and keys & {"run", "leave"})
+    ]
+
+
+def costs(best: Told, other: Told) -> list[str]:
+    """Return what another play gives up or risks and the best one does not, finite."""
+    keys = {fact.key for fact in best.facts}
+    found = [
+        fact.finite
+        for fact in other.facts
+        if fact.good < 0
+        and fact.key != "shots"
+        and fact.key not in keys
+        and not (fact.key.startswith("break") and _numbers(fact.key) <= set(best.features.broken))
+    ]
+    if other.shots >= best.shots + _SHOTS:
+        compared = f" against {best.shots}" if best.shots else ""
+        outside = _OUTSIDE if best.split or other.split else ""
+        found.append(f"leaves {_shots(other.shots)}{compared}{outside}")
+    return found
+
+
+def merits(best: Told, other: Told) -> list[str]:
+    """Return what is good about another play that the best one does not do, finite."""
+    found = [fact.finite for fact in missed(other, best)]
+    if other.shots <= best.shots - _SHOTS:
+        if other.shots:
+            outside = _OUTSIDE if best.split or other.split else ""
+            found.append(f"leaves {_shots(other.shots)} against {best.shots}{outside}")
+        else:
+            found += [fact.finite for fact in other.facts if fact.key == "safe"]
+    return found
+
+
+def chances_lost(decision: Decision, place: int, rng: random.Random) -> list[str]:
+    """Return by how much a candidate's chances are worse than the best one's, finite."""
+    best, other = decision.best.chances, decision.candidates[place].chances
+    found = []
+    if other[0] <= best[0] - _WINS:
+        apart = _apart(best[0], other[0])
+        words = (f"wins {apart} less often", f"has {apart} fewer wins")
+        found.append(rng.choice(words))
+    if other[3] >= best[3] + _GAMMONS:
+        apart = _apart(best[3], other[3])
+        words = (f"loses a gammon {apart} more often", f"risks {apart} more gammon losses")
+        found.append(rng.choice(words))
+    if other[1] <= best[1] - _GAMMONS:
+        apart = _apart(best[1], other[1])
+        words = (f"wins a gammon {apart} less often", f"has {apart} fewer gammon wins")
+        found.append(rng.choice(words))
+    return found
+
+
+def _apart(one: float, other: float) -> str:
+    return f"{abs(round(one, 3) - round(other, 3)) * 100:.1f} percentage points"
+
+
+def _numbers(key: str) -> set[int]:
+    return {int(word) for word in key.split()[1:]}
+
+
+def _worth_making(point: int) -> tuple[bool, int]:
+    """Sort home points and the bar point first, the highest of them first."""
+    return point > BAR_POINT, -point
+
+
+def _point(point: int) -> str:
+    return "bar point" if point == BAR_POINT else f"{point} point"
+
+
+def _listed(points: Sequence[int]) -> str:
+    names = ["bar" if point == BAR_POINT else str(point) for point in points]
+    if len(names) == 1:
+        return f"{names[0]} point"
+    return f"{', '.join(names[:-1])} and {names[-1]} points"
+
+
+def _shots(shots: int) -> str:
+    return f"{shots} shot{'' if shots == 1 else 's'} out of 36"
+
+
+def _row(prime: int) -> str:
+    return f"{prime} point{'' if prime == 1 else 's'}"
+
+
+def _checkers(count: int) -> str:
+    return f"{NUMBERS[count]} checker{'' if count == 1 else 's'}"

@@ -1,0 +1,252 @@
+"""Table 4: analyses written without context, and with three cases (MCBR-RAG, section 5.2).
+
+The paper compares an answer's words with the reference's. Words can be alike and the play wrong, so
+the truth stands beside them: whether the advised play is legal, and what equity it loses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_backgammon.bench_retrieval import Asked, Representation, nearest
+from casewright.bench.harness import mean
+from casewright_backgammon.advice import carried_over
+from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
+from casewright_backgammon.analysis_check import analysis_flaws
+from casewright_backgammon.cases import case_text, decision_case
+from casewright_backgammon.decision import Decision
+from casewright_backgammon.judge import NetworkJudge
+from casewright_backgammon.latent import PositionNetwork
+from casewright_backgammon.moves import legal_plays
+from casewright_backgammon.play_text import play_of
+from casewright_backgammon.prompts import ROLE, prompt
+from casewright.errors import InputError
+from casewright.planner.chat_text import Chat
+from casewright.stores import Encoder
+from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_export import quiet
+from casewright.stores.progress import progress_bar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Cases in a prompt.
+CASES = 3
+NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
+#: The columns of the paper's Table 4, but for its average of the three cosines.
+PRINTED = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
+#: The paper's Table 4, by model, without and with three cases: BERTScore (roberta-large), and the
+#: cosines by MPNet, RoBERTa and MiniLM.
+TABLE_4 = {
+    "Llama-3.1-405B": ((0.839, 0.604, 0.639, 0.583), (0.833, 0.618, 0.651, 0.603)),
+    "Qwen2-72B": ((0.839, 0.580, 0.623, 0.555), (0.841, 0.589, 0.635, 0.567)),
+    "Llama-3.1-70B": ((0.840, 0.583, 0.615, 0.552), (0.841, 0.632, 0.665, 0.617)),
+    "Llama-3-70B": ((0.838, 0.572, 0.592, 0.544), (0.841, 0.627, 0.658, 0.613)),
+    "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
+    "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
+}
+#: Texts that run through MiniLM together, and tokens of one at most.
+BATCH, TOKENS = 32, 256
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Someone who analyses decisions.
+
+    Attributes:
+        name: As the table calls it.
+        answer: Writes an answer to a decision with its cases, the nearest first.
+        contexts: Which it can have.
+    """
+
+    name: str
+    answer: Callable[[Decision, Sequence[Decision]], str]
+    contexts: Sequence[str] = (NONE, THREE, STRANGERS)
+
+
+def answer_rows(
+    asked: Asked,
+    way: Representation,
+    answerers: Sequence[Answerer],
+    encoders: dict[str, Encoder],
+    limit: int,
+) -> list[dict[str, Any]]:
+    """Return a row for each answerer and context.
+
+    Args:
+        asked: Queries and cases.
+        way: Retrieves the cases: of the same roll, by the position alone.
+        answerers: Who answers.
+        encoders: By which whole texts are compared, by name.
+        limit: Decisions that are answered, spread evenly over the queries.
+    """
+    split = asked.split
+    spread = np.linspace(0, len(split.queries) - 1, limit).astype(int)
+    places = sorted(set(spread.tolist()))
+    queries = [split.queries[place] for place in places]
+    own, cases = way.positions(split.queries), way.positions(split.cases)
+    order = nearest(asked, own, cases, CASES, same_roll=True)[places]
+    # Those of the decision half the list further on: as near to another, mostly of another roll.
+    contexts = {
+        NONE: order[:, :0],
+        THREE: order,
+        STRANGERS: np.roll(order, len(order) // 2, axis=0),
+    }
+    rows = []
+    total = sum(len(one.contexts) for one in answerers)
+    with progress_bar("Answering", total, show=None) as advance:
+        for one in answerers:
+            for context in one.contexts:
+                shown = [[split.cases[c] for c in row] for row in contexts[context]]
+                said = [one.answer(query, some) for query, some in zip(queries, shown, strict=True)]
+                figures = _figures(queries, said, encoders)
+                rows.append({"table": "4", "answered by": one.name, "context": context, **figures})
+                advance(1)
+    return rows + published_rows()
+
+
+def published_rows() -> list[dict[str, Any]]:
+    """Return the paper's Table 4 as rows: each cosine under its own encoder's name."""
+    return [
+        {
+            "table": "4",
+            "answered by": f"paper: {model}",
+            "context": context,
+            **dict(zip(PRINTED, figures, strict=True)),
+        }
+        for model, both in TABLE_4.items()
+        for context, figures in zip((NONE, THREE), both, strict=True)
+    ]
+
+
+def reuse(network: PositionNetwork) -> Answerer:
+    """Return who carries over the best play of the nearest case, with that case's words.
+
+    Without a case it says nothing of the position, and names the first legal play by the alphabet.
+    """
+
+    def answer(query: Decision, cases: Sequence[Decision]) -> str:
+        plays = legal_plays(query.position, query.dice)
+        if not cases:
+            first = min(plays, key=lambda play: play.text)
+            return f"This play is legal with the roll. {BEST_PLAY} {first.text}."
+        play = carried_over(plays, cases[:1], network)[0]
+        words = analysis_text(cases[0]).rpartition(BEST_PLAY)[0]
+        return f"{words}{BEST_PLAY} {play.text}."
+
+    return Answerer("reuse, no model", answer)
+
+
+def by_network(network: PositionNetwork) -> Answerer:
+    """Return who analyses by the network's own figures, without a case."""
+    judge = NetworkJudge(network)
+
+    def answer(query: Decision, cases: Sequence[Decision]) -> str:
+        return analysis_text(judge.analysed(query.position, query.dice, None, ()))
+
+    return Answerer("the network's own analysis", answer, (NONE,))
+
+
+def by_chat(name: str, chat: Chat) -> Answerer:
+    """Return a chat model that is asked once, with or without cases."""
+
+    def answer(query: Decision, cases: Sequence[Decision]) -> str:
+        texts = [case_text(decision_case(case)) for case in cases]
+        return chat([("system", ROLE), ("user", prompt(query.position, query.dice, None, texts))])
+
+    return Answerer(name, answer)
+
+
+def _figures(
+    queries: Sequence[Decision], said: Sequence[str], encoders: dict[str, Encoder]
+) -> dict[str, Any]:
+    references = [analysis_text(query) for query in queries]
+    judged = [_lost(query, text) for query, text in zip(queries, said, strict=True)]
+    known = [lost for lost, _ in judged if lost is not None]
+    return {
+        **dict.fromkeys(PRINTED),
+        "BERTScore": mean(bert_scores(said, references)),
+        **{f"cosine, {name}": _cosine(one, said, references) for name, one in encoders.items()},
+        "legal play": len(known) / len(queries),
+        "listed": mean([listed for _, listed in judged]),
+        "lost, at least": mean(known) if known else None,
+        "best play": mean([listed and lost == 0 for lost, listed in judged]),
+        "retained": mean([not analysis_flaws(*one) for one in zip(said, queries, strict=True)]),
+    }
+
+
+def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
+    """Return what the advised play loses, ``None`` where none is legal, and whether it is listed.
+
+    One that the engine's list lacks loses as much as the worst that it has, at least.
+    """
+    named = best_play_of(text)
+    if named is None:
+        return None, False
+    try:
+        after = play_of(query.position, query.dice, named).after
+    except InputError:
+        return None, False
+    for place in range(len(query.candidates)):
+        if query.after(place) == after:
+            return query.lost(place), True
+    return query.lost(len(query.candidates) - 1), False
+
+
+def _cosine(encoder: Encoder, said: Sequence[str], references: Sequence[str]) -> float:
+    own, other = (np.asarray(encoder.embed(list(some))) for some in (said, references))
+    lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(other, axis=1)
+    return mean((own * other).sum(axis=1) / np.maximum(lengths, 1e-12))
+
+
+def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+    """Return the F1 of BERTScore of n answers against their references, array (n), -1 to 1.
+
+    Texts are compared token by token, each with its nearest (Zhang et al. 2020, section 3). The
+    paper's scores are of larger models; here the tokens are embedded by the packaged MiniLM, whose
+    scores are not to be compared with those of another model. No inverse document frequency, no
+    rescaling.
+    """
+    found = []
+    for own, other in zip(_tokens(answers), _tokens(references), strict=True):
+        if not len(own) or not len(other):
+            found.append(0.0)
+            continue
+        likeness = own @ other.T
+        precision, recall = likeness.max(axis=1).mean(), likeness.max(axis=0).mean()
+        both = precision + recall
+        found.append(2 * precision * recall / both if both > 0 else 0.0)
+    return np.array(found)
+
+
+def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
+    """Return each text's tokens as vectors of length 1, array (tokens, units) each."""
+    import torch
+
+    tokenizer, model = _minilm()
+    options = {"return_tensors": "pt", "padding": True, "truncation": True, "max_length": TOKENS}
+    found: list[NDArray[np.float64]] = []
+    for start in range(0, len(texts), BATCH):
+        batch = tokenizer(list(texts[start : start + BATCH]), **options)
+        with torch.inference_mode():
+            vectors: Tensor = model(**batch).last_hidden_state
+        units = torch.nn.functional.normalize(vectors, dim=2).numpy().astype(np.float64)
+        lengths = batch["attention_mask"].sum(dim=1).tolist()
+        # The first and the last token are the model's own marks.
+        found += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
+    return found
+
+
+@cache
+def _minilm() -> tuple[Any, Any]:
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = packaged_minilm()
+    with quiet():
+        return AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

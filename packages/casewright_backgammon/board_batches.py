@@ -1,0 +1,236 @@
+"""Batches to train the reader of boards with: boards are drawn once, and then varied by torch.
+
+Drawing a board takes some 50 milliseconds, a training step must not wait for it. Each board is kept
+as a small view of the whole picture, for the landmarks, and straight, for the checkers. Both are
+moved, stretched and coloured anew whenever they are dealt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_backgammon.board_image import LANDMARKS, draw_board
+from casewright_backgammon.board_layout import SLICES, signed_counts
+from casewright_backgammon.board_positions import random_positions
+from casewright_backgammon.board_slices import (
+    SLICE,
+    STRAIGHT,
+    VIEW,
+    slice_starts,
+    straight_board,
+    view_of,
+    whole_box,
+)
+from casewright_backgammon.board_style import BoardStyle, draw_style, luminance
+from casewright_backgammon.non_boards import LEARNED, draw_non_board
+from casewright_backgammon.position import CHECKERS, Position
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+#: Width and height of the views that are kept: a little larger than those that are dealt.
+KEPT = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
+#: Boards of a step's checkers; boards and other pictures of a step's landmarks.
+BOARDS, VIEWS, OTHERS = 16, 22, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What batches are dealt from, levels of 0 to 255.
+
+    Attributes:
+        views: Whole pictures of boards (n, 192, 240, 3).
+        landmarks: Where their landmarks are in them (n, 8, 2).
+        others: Pictures of no boards (m, 192, 240, 3).
+        boards: The boards straight (n, 184, 276, 3).
+        classes: What their slices show (n, 26): 0, 1 to 15 light checkers, 16 to 30 dark ones.
+        pairs: Colours of light and dark checkers (n, 2, 3).
+    """
+
+    views: NDArray[np.uint8]
+    landmarks: NDArray[np.float32]
+    others: NDArray[np.uint8]
+    boards: NDArray[np.uint8]
+    classes: NDArray[np.int64]
+    pairs: NDArray[np.float32]
+
+
+def draw_pool(
+    rng: np.random.Generator,
+    fonts: list[Path | None],
+    boards: int,
+    others: int,
+    advance: Callable[[int], None],
+) -> Pool:
+    """Draw what batches are dealt from.
+
+    Args:
+        rng: Where chance comes from.
+        fonts: The fonts to choose from.
+        boards: Number of boards.
+        others: Number of other pictures.
+        advance: Is told of each picture that is drawn.
+    """
+    pool = Pool(
+        np.empty((boards, KEPT[1], KEPT[0], 3), dtype=np.uint8),
+        np.empty((boards, LANDMARKS, 2), dtype=np.float32),
+        np.empty((others, KEPT[1], KEPT[0], 3), dtype=np.uint8),
+        np.empty((boards, STRAIGHT[1], STRAIGHT[0], 3), dtype=np.uint8),
+        np.empty((boards, SLICES), dtype=np.int64),
+        np.empty((boards, 2, 3), dtype=np.float32),
+    )
+    positions = random_positions(rng)
+    for row in range(boards):
+        style = draw_style(rng, fonts)
+        position = next(positions)
+        image, corners = draw_board(position, style)
+        box = whole_box(image.size)
+        pool.views[row] = view_of(image, box, KEPT)
+        pool.landmarks[row] = (corners - box[:2]) * (KEPT[0] / (box[2] - box[0]))
+        pool.boards[row] = straight_board(image, corners)
+        pool.classes[row] = _classes(position, style)
+        pool.pairs[row] = style.light, style.dark
+        advance(1)
+    for row in range(others):
+        image = draw_non_board(LEARNED, rng)
+        pool.others[row] = view_of(image, whole_box(image.size), KEPT)
+        advance(1)
+    return pool
+
+
+def _classes(position: Position, style: BoardStyle) -> list[int]:
+    """Return what a drawn board's slices show, the player on roll having the lighter checkers."""
+    counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
+    return [count if count >= 0 else CHECKERS - count for count in counts]
+
+
+def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Deal a batch for the checker network.
+
+    Returns:
+        Slices (16, 26, 3, 96, 24) of levels from 0 to 1, and their classes (16, 26).
+    """
+    import torch
+    from torch.nn import functional
+
+    rows = rng.integers(len(pool.boards), size=BOARDS)
+    boards = _coloured(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
+    starts = slice_starts()
+    # Landmarks are found but roughly: each half is moved and stretched a little, each slice less.
+    at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
+    down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
+    move = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
+    tall, wide = rng.normal(1, 0.015, BOARDS), rng.normal(1, 0.03, BOARDS)
+    lean = rng.normal(0, 0.008, BOARDS)
+    alone = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
+    half = rng.normal(0, 1, (BOARDS, 2)) * (0.7, 0.7)
+    for place, (left, top, turned) in enumerate(starts):
+        right, below = move.T + alone[:, place].T
+        below = below + half[:, int(turned)]
+        ys = top + SLICE[1] / 2 + (down - SLICE[1] / 2) * tall[:, None] + below[:, None]
+        xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + right[:, None]
+        if turned:
+            ys = ys[:, ::-1]
+        slant = lean[:, None] * (ys - STRAIGHT[1] / 2)
+        at[:, place, :, :, 0] = xs[:, None, :] + slant[:, :, None]
+        at[:, place, :, :, 1] = ys[:, :, None]
+    grid = torch.from_numpy(at.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
+    grid = grid * torch.tensor([2 / STRAIGHT[0], 2 / STRAIGHT[1]]) - 1
+    cut = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
+    cut = cut.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
+    return cut, torch.from_numpy(pool.classes[rows])
+
+
+def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Deal a batch for the landmark network.
+
+    Returns:
+        Views (32, 3, 128, 160) of levels from 0 to 1, landmarks in them (32, 8, 2) in pixels, and
+        whether they show a whole board (32). The others' landmarks have no meaning.
+    """
+    import torch
+    from torch.nn import functional
+
+    rows = rng.integers(len(pool.views), size=VIEWS)
+    pictures = np.concatenate(
+        [pool.views[rows], pool.others[rng.integers(len(pool.others), size=OTHERS)]]
+    )
+    count = len(pictures)
+    landmarks = np.concatenate([pool.landmarks[rows], np.zeros((OTHERS, LANDMARKS, 2))])
+    boxes = np.tile(np.array([0.0, 0, *KEPT]), (count, 1))
+    shows = np.array([True] * VIEWS + [False] * OTHERS)
+    for row in range(count):
+        boxes[row], shows[row] = _box(boxes[row], landmarks[row], bool(shows[row]), rng)
+    size = boxes[:, 2:] - boxes[:, :2]
+    down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
+    at = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
+    at[..., 0] = (boxes[:, 0, None] + across * size[:, 0, None])[:, None, :] / KEPT[0] * 2 - 1
+    at[..., 1] = (boxes[:, 1, None] + down * size[:, 1, None])[:, :, None] / KEPT[1] * 2 - 1
+    pairs = np.concatenate([pool.pairs[rows], np.tile([[[255.0] * 3, [0.0] * 3]], (OTHERS, 1, 1))])
+    tensors = _coloured(_tensor(pictures), pairs, rng) - 0.5
+    views = functional.grid_sample(tensors, torch.from_numpy(at), align_corners=False) + 0.5
+    wanted = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / size[:, None]) - 0.5
+    return views, torch.from_numpy(wanted).float(), torch.from_numpy(shows).float()
+
+
+def _box(
+    whole: NDArray[np.float64],
+    landmarks: NDArray[np.float64],
+    board: bool,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], bool]:
+    """Choose which part of a kept picture is seen, and tell whether it shows a whole board."""
+    if not board:
+        shift = rng.uniform(-20, 20, 2)
+        scale = rng.uniform(0.5, 1.1)
+        middle = np.array(KEPT) / 2 + shift
+        half = np.array(KEPT) / 2 * scale
+        return np.concatenate([middle - half, middle + half]), False
+    low, high = landmarks.min(axis=0), landmarks.max(axis=0)
+    span = high - low
+    chance = rng.random()
+    if chance < 0.08:
+        # A board that is cut off: more than a slice is out of sight.
+        pad = rng.uniform(0, 0.2, 4)
+        pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
+        return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), False
+    if chance < 0.55:
+        # The second look, at the board as it was found at first.
+        pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
+        return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), True
+    scale = rng.uniform(0.95, 1.2)
+    middle = np.array(KEPT) / 2 + rng.uniform(-0.04, 0.04, 2) * KEPT
+    half = np.array(KEPT) / 2 * scale
+    start, end = np.minimum(middle - half, low - 2), np.maximum(middle + half, high + 2)
+    return np.concatenate([start, end]), True
+
+
+def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
+    import torch
+
+    return torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+
+
+def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
+    """Change the colours of pictures (n, 3, h, w), lighter checkers staying the lighter ones."""
+    import torch
+
+    count = len(pictures)
+    orders = np.tile(np.arange(3), (count, 1))
+    for row in np.flatnonzero(rng.random(count) < 0.4):
+        order = rng.permutation(3)
+        light, dark = pairs[row][:, order]
+        if luminance(tuple(light)) > luminance(tuple(dark)) + 45:
+            orders[row] = order
+    mixed = torch.stack([one[torch.from_numpy(o)] for one, o in zip(pictures, orders, strict=True)])
+    gain = rng.uniform(0.8, 1.15, (count, 1, 1, 1)) * rng.uniform(0.92, 1.08, (count, 3, 1, 1))
+    lift = rng.uniform(-0.08, 0.08, (count, 1, 1, 1))
+    changed = mixed * torch.from_numpy(gain).float() + torch.from_numpy(lift).float()
+    return changed.clamp(0, 1)

@@ -1,0 +1,137 @@
+"""From a drawn board to a picture of one: grain, scale, margins, perspective, blur, noise, JPEG."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_backgammon.board_extras import some_words
+from casewright_backgammon.board_style import BoardStyle, luminance
+from casewright_mcbr.fonts import font_of
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Points = NDArray[np.float64]
+
+
+def grained(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
+    """Lay the grain of wood or cloth on an image."""
+    from PIL import Image, ImageChops
+
+    wide, high = image.size
+    rng = np.random.default_rng(style.seed)
+    cell = max(2.0, high / 120)
+    rows, columns = round(high / cell) + 1, max(2, round(wide / cell / style.stretch))
+    levels = 128 + 40 * style.grain * share * rng.standard_normal((rows, columns))
+    small = Image.fromarray(levels.clip(0, 255).astype(np.uint8))
+    cloud = small.resize(image.size, Image.Resampling.BILINEAR)
+    return ImageChops.overlay(image, Image.merge("RGB", [cloud] * 3))
+
+
+def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
+    """Return the picture of a drawn board, and where its landmarks are in it.
+
+    Args:
+        canvas: The board, ``style.fine`` times as large as it is to be.
+        corners: Landmarks on the canvas, pixels (n, 2).
+        style: How it looks.
+    """
+    from PIL import Image, ImageFilter
+
+    scale = 1 / style.fine
+    size = (round(canvas.width * scale), round(canvas.height * scale))
+    if style.fine != 1:
+        canvas = canvas.resize(size, Image.Resampling.BOX)
+        corners = corners * scale
+    rng = np.random.default_rng(style.seed + 1)
+    left, top, right, bottom = (round(share * size[0]) for share in style.margins)
+    if left or top or right or bottom:
+        whole = Image.new("RGB", (size[0] + left + right, size[1] + top + bottom), style.ground)
+        _write_around(whole, (left, top, size[0], size[1]), style, rng)
+        whole.paste(canvas, (left, top))
+        canvas, corners = whole, corners + np.array((left, top))
+    if style.rotation or any(style.perspective):
+        canvas, corners = _tilted(canvas, corners, style)
+    if style.blur:
+        canvas = canvas.filter(ImageFilter.GaussianBlur(style.blur * size[0] / 600))
+    if style.noise:
+        grey = np.asarray(canvas, dtype=np.float32)
+        grey = grey + style.noise * rng.standard_normal(grey.shape, dtype=np.float32)
+        canvas = Image.fromarray(grey.clip(0, 255).round().astype(np.uint8))
+    if style.jpeg:
+        into = io.BytesIO()
+        canvas.save(into, "JPEG", quality=style.jpeg)
+        canvas = Image.open(into)
+        canvas.load()
+    return canvas, corners
+
+
+def perspective(source: Points, target: Points) -> Points:
+    """Return the eight numbers of Pillow's transform that takes targets from sources.
+
+    Args:
+        source: Four places (4, 2) in the image that pixels are taken from.
+        target: The places (4, 2) where they come to lie.
+    """
+    rows = []
+    for (x, y), (a, b) in zip(target, source, strict=True):
+        rows.append([x, y, 1, 0, 0, 0, -a * x, -a * y])
+        rows.append([0, 0, 0, x, y, 1, -b * x, -b * y])
+    solved: Points = np.linalg.solve(np.array(rows), source.reshape(-1)).astype(np.float64)
+    return solved
+
+
+def moved(numbers: Points, places: Points) -> Points:
+    """Return where a transform of ``perspective`` takes places (n, 2) from."""
+    matrix = np.append(numbers, 1.0).reshape(3, 3)
+    whole = np.column_stack([places, np.ones(len(places))]) @ matrix.T
+    moved: Points = whole[:, :2] / whole[:, 2:]
+    return moved
+
+
+def _tilted(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
+    from PIL import Image
+
+    wide, high = image.size
+    source = np.array([(0, 0), (wide, 0), (wide, high), (0, high)], dtype=np.float64)
+    angle = np.deg2rad(style.rotation)
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    middle = source.mean(axis=0)
+    target = (source - middle) @ turn.T + middle
+    target = target + np.array(style.perspective).reshape(4, 2) * wide
+    there = perspective(source, target)
+    tilted = image.transform(
+        image.size,
+        Image.Transform.PERSPECTIVE,
+        there.tolist(),
+        Image.Resampling.BILINEAR,
+        fillcolor=style.ground,
+    )
+    return tilted, moved(perspective(target, source), corners)
+
+
+def _write_around(
+    whole: Image.Image,
+    board: tuple[int, int, int, int],
+    style: BoardStyle,
+    rng: np.random.Generator,
+) -> None:
+    """Write texts and draw panels on the ground around a board."""
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(whole)
+    ink = (20, 20, 20) if luminance(style.ground) > 110 else (230, 230, 230)
+    for _ in range(style.texts):
+        x, y = int(rng.integers(whole.width)), int(rng.integers(whole.height))
+        if rng.random() < 0.3:
+            size = int(rng.integers(10, max(11, whole.width // 4)))
+            fill = tuple(int(level) for level in rng.integers(0, 256, 3))
+            pen.rectangle((x, y, x + size, y + size // 3), fill=fill, outline=ink)
+            continue
+        height = max(7, round(board[2] * float(rng.uniform(0.015, 0.04))))
+        text = some_words(rng)
+        pen.text((x, y), text, fill=ink, font=font_of(style.font, height), anchor="mm")

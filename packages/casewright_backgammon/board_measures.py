@@ -1,0 +1,138 @@
+"""How well a reader reads boards, on boards that are drawn afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from casewright_backgammon.board_check import reading_flaw
+from casewright_backgammon.board_image import draw_board
+from casewright_backgammon.board_layout import signed_counts
+from casewright_backgammon.board_positions import random_positions
+from casewright_backgammon.board_reader import (
+    CHECKERS_FILE,
+    LANDMARKS_FILE,
+    LEAST_BOARD,
+    LEAST_CONFIDENCE,
+    BoardReader,
+    BoardReading,
+)
+from casewright_backgammon.board_style import draw_style
+from casewright_backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
+from casewright_mcbr.fonts import training_fonts
+
+#: A wrong reading that is let through costs as much as so many right ones that are refused.
+COST = 3
+#: Bounds of the thresholds.
+LEAST, MOST = 0.1, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    reading: BoardReading
+    right: bool
+    flawed: bool
+    slices: float
+
+
+def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, float]:
+    """Measure a reader on fresh pictures; other seeds than the training's give unseen ones.
+
+    Args:
+        folder: Where the networks' files are.
+        seed: Of the pictures.
+        count: Number of boards, and of other pictures of either sort.
+
+    Returns:
+        Shares from 0 to 1. Of boards, where it is told what is borne off: ``boards_right``, read
+        right to the last checker and not refused; ``boards_refused``; ``wrong_caught``, of those
+        read wrong; ``slices_right``. Of other pictures, those that are refused:
+        ``non_boards_refused`` of the kinds that were learned, ``unseen_kinds_refused`` of other
+        kinds. The thresholds ``least_board`` and ``least_confidence``.
+    """
+    reader = BoardReader(folder)
+    rng = np.random.default_rng(seed)
+    seen = _boards(reader, rng, count)
+    refused = [
+        one.flawed
+        or one.reading.board < reader.least_board
+        or one.reading.confidence < reader.least_confidence
+        for one in seen
+    ]
+    pairs = list(zip(seen, refused, strict=True))
+    wrong = [out for one, out in pairs if not one.right]
+    return {
+        "boards_right": sum(one.right and not out for one, out in pairs) / count,
+        "boards_refused": sum(refused) / count,
+        **({"wrong_caught": sum(wrong) / len(wrong)} if wrong else {}),
+        "slices_right": sum(one.slices for one in seen) / count,
+        "non_boards_refused": _refused(reader, LEARNED, rng, count),
+        "unseen_kinds_refused": _refused(reader, UNSEEN, rng, count),
+        LEAST_BOARD: reader.least_board,
+        LEAST_CONFIDENCE: reader.least_confidence,
+    }
+
+
+def chosen_thresholds(
+    folder: Path, *, seed: int = 0, count: int = 1000
+) -> dict[str, dict[str, float]]:
+    """Return the thresholds of each network's file, chosen on fresh pictures.
+
+    That of a board lets through as few pictures of the learned kinds as possible while it refuses
+    one board in 500 at most. That of confidence is where right readings that are refused and wrong
+    ones that are not, weighted by ``COST``, are fewest.
+
+    Args:
+        folder: Where the networks' files are.
+        seed: Of the pictures.
+        count: Number of boards, and of other pictures.
+    """
+    reader = BoardReader(folder)
+    rng = np.random.default_rng(seed)
+    seen = _boards(reader, rng, count)
+    boards = np.array([one.reading.board for one in seen])
+    least_board = float(np.quantile(boards, 0.002).clip(LEAST, MOST))
+    passed = [one for one in seen if not one.flawed]
+    sure = np.array([one.reading.confidence for one in passed])
+    right = np.array([one.right for one in passed], dtype=bool)
+    limits = np.linspace(LEAST, MOST, 81)
+    costs = [(right & (sure < t)).sum() + COST * (~right & (sure >= t)).sum() for t in limits]
+    least_confidence = float(limits[int(np.argmin(costs))])
+    return {
+        LANDMARKS_FILE: {LEAST_BOARD: least_board},
+        CHECKERS_FILE: {LEAST_CONFIDENCE: least_confidence},
+    }
+
+
+def _boards(reader: BoardReader, rng: np.random.Generator, count: int) -> list[_Seen]:
+    fonts: list[Path | None] = [None, *training_fonts()]
+    seen = []
+    for position in islice(random_positions(rng), count):
+        style = draw_style(rng, fonts)
+        image, _ = draw_board(position, style)
+        reading = reader.look(image, off=position.off)
+        counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
+        equal = np.array(reading.counts) == counts
+        seen.append(
+            _Seen(
+                reading,
+                reading.position == position,
+                bool(reading_flaw(reading.counts, "light", "right", position.off)),
+                float(equal.mean()),
+            )
+        )
+    return seen
+
+
+def _refused(
+    reader: BoardReader, kinds: Mapping[str, Kind], rng: np.random.Generator, count: int
+) -> float:
+    refused = 0
+    for _ in range(count):
+        reading = reader.look(draw_non_board(kinds, rng))
+        refused += bool(reader.refusal(reading))
+    return refused / count

@@ -1,0 +1,87 @@
+"""Random positions to draw boards of: of games played at random, scattered, of the end, crowded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from casewright_backgammon.moves import legal_plays
+from casewright_backgammon.position import (
+    BAR,
+    CHECKERS,
+    PLACES,
+    POINTS,
+    START,
+    Position,
+    flaw,
+)
+
+#: Plies of a game that is played at random, at most.
+PLIES = 90
+
+
+def random_positions(rng: np.random.Generator) -> Iterator[Position]:
+    """Yield positions that can arise, without end: most of them of games, or with tall stacks."""
+    games = _games(rng)
+    while True:
+        chance = rng.random()
+        if chance < 0.4:
+            yield next(games)
+        elif chance < 0.58:
+            yield _scattered(rng, spread=float(rng.uniform(0.3, 3)), bar=0.25)
+        elif chance < 0.66:
+            yield _scattered(rng, spread=1.0, bar=0.0, last=6, fewest=1)
+        else:
+            yield _scattered(rng, spread=0.25, bar=0.5)
+
+
+def _games(rng: np.random.Generator) -> Iterator[Position]:
+    """Yield positions of games in which both sides make random plays."""
+    while True:
+        position = START
+        for _ in range(PLIES):
+            first, second = (int(die) for die in rng.integers(1, 7, 2))
+            plays = legal_plays(position, (first, second))
+            after = plays[int(rng.integers(len(plays)))].after.flipped
+            if not any(after.own) or not any(after.other):
+                break
+            position = after
+            if rng.random() < 0.25 and not flaw(position):
+                yield position
+
+
+def _scattered(
+    rng: np.random.Generator,
+    *,
+    spread: float,
+    bar: float,
+    last: int = POINTS,
+    fewest: int = CHECKERS,
+) -> Position:
+    """Put checkers anywhere.
+
+    Args:
+        rng: Where chance comes from.
+        spread: How evenly they lie, a Dirichlet distribution's concentration.
+        bar: How likely a side has some on the bar.
+        last: The furthest point from home.
+        fewest: Least checkers of a side.
+    """
+    while True:
+        mine = rng.random(POINTS) < rng.uniform(0.3, 0.7)
+        sides = []
+        for allowed in (mine, ~mine[::-1]):
+            free = np.flatnonzero(allowed[:last])
+            if len(free) == 0:
+                break
+            some = rng.choice(free, size=int(rng.integers(1, min(len(free), 9) + 1)), replace=False)
+            count = int(rng.integers(fewest, CHECKERS + 1))
+            side = np.zeros(PLACES, dtype=int)
+            if rng.random() < bar:
+                side[BAR] = min(int(rng.geometric(0.45)), count)
+            shares = rng.dirichlet([spread] * len(some))
+            side[some] = rng.multinomial(count - side[BAR], shares)
+            sides.append(tuple(side.tolist()))
+        if len(sides) == 2 and not flaw(made := Position(sides[0], sides[1])):
+            return made

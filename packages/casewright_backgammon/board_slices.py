@@ -1,0 +1,136 @@
+"""From a picture of a board to what the networks take: a small view, a straight board, slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_backgammon.board_finish import perspective
+from casewright_backgammon.board_layout import LOWER_BAR, ROW, SLICES, UPPER_BAR
+from casewright_backgammon.position import POINTS
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Corners = NDArray[np.float64]
+#: A part of a picture: left, top, right, bottom, in pixels; it may reach beyond the picture.
+Box = tuple[float, float, float, float]
+
+#: Width and height of what the landmark network takes, in pixels.
+VIEW = (160, 128)
+#: Width of a slice and height of a half in a straight board, and what is seen around it.
+UNIT, HALF, AROUND = 20, 84, 8
+#: Width and height of a straight board.
+STRAIGHT = (13 * UNIT + 2 * AROUND, 2 * HALF + 2 * AROUND)
+#: Width and height of what the checker network takes: a slice and a little of what is beside it.
+SLICE = (24, 96)
+_BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
+
+
+def whole_box(size: tuple[int, int]) -> Box:
+    """Return the box of a whole picture, as oblong as a view: what is missing lies around it."""
+    width, height = size
+    scale = max(width / VIEW[0], height / VIEW[1])
+    right, down = VIEW[0] * scale / 2, VIEW[1] * scale / 2
+    return width / 2 - right, height / 2 - down, width / 2 + right, height / 2 + down
+
+
+def board_box(corners: Corners, share: float = 0.09) -> Box:
+    """Return the box around landmarks (8, 2), and as much of their spread on every side."""
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    pad = share * (high - low)
+    return low[0] - pad[0], low[1] - pad[1], high[0] + pad[0], high[1] + pad[1]
+
+
+def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArray[np.uint8]:
+    """Return a part of a picture, scaled, array (height, width, 3); grey where there is none."""
+    from PIL import Image
+
+    left, top, right, bottom = box
+    across, down = size[0] / (right - left), size[1] / (bottom - top)
+    inside = (max(left, 0.0), max(top, 0.0), min(right, image.width), min(bottom, image.height))
+    view = Image.new("RGB", size, (128, 128, 128))
+    if inside[2] - inside[0] < 1 or inside[3] - inside[1] < 1:
+        return np.asarray(view)
+    start = (round((inside[0] - left) * across), round((inside[1] - top) * down))
+    end = (round((inside[2] - left) * across), round((inside[3] - top) * down))
+    wide, high = max(end[0] - start[0], 1), max(end[1] - start[1], 1)
+    part = image.resize((wide, high), Image.Resampling.BILINEAR, box=inside)
+    view.paste(part, start)
+    return np.asarray(view)
+
+
+def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
+    """Return a board seen straight, its halves and its bar at fixed places.
+
+    Args:
+        image: A picture of mode "RGB".
+        corners: Its landmarks, pixels (8, 2); see ``board_image.draw_board``.
+
+    Returns:
+        Array (184, 276, 3): a half board is 120 pixels wide, the bar 20, half the height 84, and
+        8 pixels are seen around it.
+    """
+    from PIL import Image
+
+    # Twice as large first, then scaled down: the transform alone would skip pixels. What is much
+    # larger still is made smaller before.
+    wide = float(np.hypot(*(corners[3] - corners[0])))
+    scale = min(1.0, 13 * UNIT * 2.4 / max(wide, 1.0))
+    if scale < 1:
+        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+        corners = corners * (size[0] / image.width, size[1] / image.height)
+        image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
+    edges = [AROUND, AROUND + 6 * UNIT, AROUND + 7 * UNIT, AROUND + 13 * UNIT]
+    seen = [0, *edges[1:3], STRAIGHT[0]]
+    low, high = AROUND, AROUND + 2 * HALF
+    whole = Image.new("RGB", (2 * STRAIGHT[0], 2 * STRAIGHT[1]))
+    for part in range(3):
+        source = corners[[part, part + 1, part + 5, part + 4]]
+        left, right = edges[part], edges[part + 1]
+        target = np.array([(left, low), (right, low), (right, high), (left, high)])
+        target = 2.0 * (target - (seen[part], 0))
+        piece = image.transform(
+            (2 * (seen[part + 1] - seen[part]), 2 * STRAIGHT[1]),
+            Image.Transform.PERSPECTIVE,
+            perspective(source, target).tolist(),
+            Image.Resampling.BILINEAR,
+            fillcolor=(128, 128, 128),
+        )
+        whole.paste(piece, (2 * seen[part], 0))
+    return np.asarray(whole.reduce(2))
+
+
+def slice_starts() -> list[tuple[int, int, bool]]:
+    """Return each slice's left and upper edge in a straight board, and whether it is turned.
+
+    The upper ones are turned upside down, so that every stack begins below. They are mirrored, not
+    rotated: a 6 that is rotated cannot be told from a 9.
+    """
+    starts = []
+    for place in range(SLICES):
+        column = place % ROW
+        left = AROUND + UNIT * (column if column < 6 else column + 1)
+        upper = ROW <= place < POINTS
+        if place in (LOWER_BAR, UPPER_BAR):
+            left, upper = AROUND + 6 * UNIT, place == UPPER_BAR
+        top = AROUND - _BELOW if upper else AROUND + 2 * HALF + _BELOW - SLICE[1]
+        starts.append((left - _BESIDE, top, upper))
+    return starts
+
+
+def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
+    """Cut a straight board into slices, levels from 0 to 1, array (26, 3, 96, 24).
+
+    Args:
+        board: A straight board.
+        shift: Pixels to the right and down, 4 at most, by which it is cut elsewhere.
+    """
+    made = []
+    for left, top, turned in slice_starts():
+        x, y = left + shift[0], top + shift[1]
+        one = board[y : y + SLICE[1], x : x + SLICE[0]]
+        made.append(one[::-1] if turned else one)
+    return np.stack(made).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)

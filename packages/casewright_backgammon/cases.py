@@ -1,0 +1,139 @@
+"""Analysed decisions as cases: a board, a roll, its best play, and the analysis in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_backgammon.analysis import analysis_text
+from casewright_backgammon.analysis_check import analysis_flaws
+from casewright_backgammon.decision import Decision, decision_of
+from casewright_backgammon.latent import UNITS, PositionNetwork, combined
+from casewright_backgammon.moves import Dice
+from casewright_backgammon.play_text import written_play
+from casewright_backgammon.position import Position, in_words, position_of_id
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseSchema, Facet
+from casewright.stores.facet import Components, Embed
+
+#: Names of the facets.
+POSITION, DECISION = "position", "decision"
+#: Reads a board.
+Read = Callable[[bytes], Position]
+
+
+def decision_schema(read: Read, network: PositionNetwork) -> CaseSchema:
+    """Return the schema, with two facets of latents (MCBR-RAG, section 5.2).
+
+    ``decision`` is the paper's: the mean of the raw latents before and after the play, the position
+    alone where a query names no play. ``position`` leaves the play out on both sides: where a query
+    has none, cases that are found so lose less (``casewright bench backgammon``).
+
+    A board is its picture, or the position's id, so that a case base needs no pictures.
+
+    Args:
+        read: T: from a picture to its position.
+        network: L: from positions to what is compared.
+    """
+
+    def positions(problems: Sequence[Components]) -> list[Position]:
+        return [position_of(problem, read) for problem in problems]
+
+    def alone(problems: Sequence[Components]) -> NDArray[np.float32]:
+        return network.latents(positions(problems))
+
+    def both(problems: Sequence[Components]) -> NDArray[np.float32]:
+        before = positions(problems)
+        after = [_after(one, problem) for one, problem in zip(before, problems, strict=True)]
+        return combined(network.latents(before), network.latents(after))
+
+    def facet(name: str, embed: Embed, *more: str) -> Facet:
+        return Facet(
+            name=name,
+            components=("board", *more),
+            dimension=UNITS,
+            embed_case=embed,
+            embed_query=embed,
+            describe=lambda problem: in_words(position_of(problem, read)),
+            model=network.name,
+            optional=more,
+            takes_text=False,
+        )
+
+    facets = (facet(POSITION, alone), facet(DECISION, both, "play"))
+    return CaseSchema("backgammon", facets, support=case_text, verify=verified)
+
+
+def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
+    """Return a decision as a case, its best play the one that is retrieved by.
+
+    Args:
+        decision: With an engine's analysis.
+        picture: The board's, to be shown, where there is one.
+    """
+    return Case(
+        problem={
+            # Its picture would be read again, without what was told of it.
+            "board": decision.position.id,
+            "roll": roll_text(decision.dice),
+            "play": decision.best.play,
+            **({"picture": picture} if picture else {}),
+        },
+        solution=analysis_text(decision),
+        result=decision.best.equity,
+        metadata={"roll": roll_text(decision.dice), "decision": decision.to_dict()},
+    )
+
+
+def roll_text(dice: Dice) -> str:
+    """Return a roll as text, the larger die first: ``3-1``."""
+    return f"{max(dice)}-{min(dice)}"
+
+
+def decision_in(case: Case) -> Decision:
+    """Return the decision that a case is of."""
+    return decision_of(case.metadata["decision"])
+
+
+def position_of(problem: Components, read: Read) -> Position:
+    """Return the position on a problem's board.
+
+    Raises:
+        InputError: It is no board: no picture of one, or no position id.
+    """
+    board = problem.get("board")
+    if isinstance(board, Binary):
+        return read(board.read())
+    if isinstance(board, str):
+        return position_of_id(board)
+    raise InputError(f"{board!r:.80} is no board. Give its picture as a Binary, or a position id.")
+
+
+def case_text(case: Case) -> str:
+    """Return a case as text: the position, the roll, the analysis."""
+    decision = decision_in(case)
+    return f"{in_words(decision.position)}\nRoll: {roll_text(decision.dice)}.\n{case.solution}"
+
+
+def verified(case: Case) -> str | None:
+    """Revise: return why a case may not be kept; ``None`` where its analysis holds."""
+    try:
+        decision = decision_in(case)
+    except (KeyError, InputError) as error:
+        return f"It has no analysed decision: {error}"
+    told = {"roll": roll_text(decision.dice), "play": decision.best.play}
+    board = case.problem.get("board")
+    if isinstance(board, str):
+        told["board"] = decision.position.id
+    if any(case.problem.get(name) != value for name, value in told.items()):
+        return "Its board, roll and play are not those of its decision."
+    flaws = analysis_flaws(str(case.solution), decision)
+    return flaws[0] if flaws else None
+
+
+def _after(before: Position, problem: Components) -> Position:
+    """Return where a problem's play leads; the position itself, where it names none."""
+    play = problem.get("play")
+    return written_play(before, play)[0] if play else before

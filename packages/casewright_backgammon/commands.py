@@ -1,0 +1,126 @@
+"""`casewright bench backgammon` and `casewright finetune backgammon`, as entry points of the core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from casewright.serve.cli.options import AsJson, ChatModel, Plot
+
+bench = typer.Typer(add_completion=False)
+finetune = typer.Typer(add_completion=False)
+
+
+@bench.command("backgammon")
+def bench_backgammon(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="The analysed games: the folder with decisions-dev.jsonl and "
+            "wildbg_positions.jsonl.",
+            metavar="DIR",
+        ),
+    ],
+    chat: ChatModel = None,
+    answers: Annotated[
+        int, typer.Option(min=1, help="Decisions that are answered with and without cases.")
+    ] = 200,
+    boards: Annotated[
+        int, typer.Option(min=1, help="Boards of each renderer that are read.")
+    ] = 500,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="A sentence-transformers model to compare answers by, beside the packaged one.",
+            metavar="NAME",
+        ),
+    ] = None,
+    choosing: Annotated[
+        bool,
+        typer.Option(
+            "--choosing",
+            help="Ask a quarter of the training games by the others: how the latent that ships was "
+            "chosen.",
+        ),
+    ] = False,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare decisions by their encoding and by latents, read boards, and answer by cases.
+
+    Some fifteen minutes on two cores: eight latents are trained, on games that are not asked.
+    """
+    from casewright_backgammon.bench import measure_backgammon
+
+    measure_backgammon(
+        data, chat=chat, answers=answers, boards=boards, encoder=encoder, choosing=choosing
+    ).show(as_json=as_json, plot=plot)
+
+
+@finetune.command("backgammon")
+def finetune_backgammon(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="The analysed games: the folder with decisions-dev.jsonl and "
+            "wildbg_positions.jsonl.",
+            metavar="DIR",
+        ),
+    ],
+    target: Annotated[
+        Path,
+        typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
+    ],
+    seed: Annotated[int, typer.Option(min=0, help="Of all trainings.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train the readers of boards and the latent that decisions are compared by.
+
+    Some thirty-five minutes on one core. The figures stand beside those of the networks that ship.
+    """
+    from casewright_backgammon.latent import shipped_figures
+    from casewright_backgammon.training import TOLERANCE, train_backgammon
+    from casewright.errors import InputError
+    from casewright_mcbr.trained import show_trained
+
+    if target.exists() and not target.is_dir():
+        raise InputError(f"--output {target} is a file. Give a folder.")
+    figures = train_backgammon(target, data, seed=seed)
+    show_trained(figures, shipped_figures(), TOLERANCE, target, as_json=as_json)
+
+
+@finetune.command("backgammon-cases")
+def finetune_backgammon_cases(
+    target: Annotated[
+        Path,
+        typer.Option("--output", help="The JSON Lines file to write to.", metavar="FILE"),
+    ],
+    decisions: Annotated[int, typer.Option(min=1, help="How many decisions to make.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the rolls and the plays.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Let GNU Backgammon play against itself, and keep its decisions as a case base.
+
+    Needs the program gnubg. 2,000 decisions take some ten minutes on one core.
+    """
+    from casewright_backgammon.case_base import generate_decisions, write_case_base
+    from casewright_backgammon.engine import Engine
+    from casewright.errors import InputError
+    from casewright.serve.cli.output import print_json, print_table
+
+    if target.is_dir():
+        raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
+    made = generate_decisions(Engine(), decisions, seed)
+    write_case_base(target, made)
+    figures = {
+        "decisions": len(made),
+        "games": len({one.game for one in made}),
+        "best play made": round(sum(one.played_or_best == 0 for one in made) / len(made), 3),
+        "mean equity lost": round(sum(one.lost(one.played_or_best) for one in made) / len(made), 4),
+    }
+    if as_json:
+        print_json({"file": str(target), **figures})
+    else:
+        print_table(["figure", "value"], [list(row) for row in figures.items()], str(target))

@@ -1,0 +1,375 @@
+"""GNU Backgammon as an optional engine: what plays and positions are worth.
+
+Each call runs the program on a file of commands, for money, without the Jacoby rule, the cube at 1
+in the middle. The program's own settings are neither read nor written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TypeVar
+
+from casewright_backgammon.decision import Candidate, Chances, won_chances
+from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
+from casewright_backgammon.play_text import play_of, written_play
+from casewright_backgammon.position import Position, checked
+from casewright.errors import DependencyError, InputError, ToolError, cleaned
+from casewright.stores.progress import progress_bar
+
+#: Where Debian puts it, which is not on every user's path.
+_DEBIAN = Path("/usr/games/gnubg")
+#: Positions of one run of the program.
+_BATCH = 100
+#: Seconds that a run may take: to start, and for each position by plies. Some ten times the usual.
+_START = 30.0
+_EACH = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
+#: What the program is told before the positions.
+_SETTINGS = """set confirm new off
+set automatic game off
+set automatic roll off
+set automatic move off
+set player 0 human
+set player 1 human
+set display off
+set threads 1
+set output digits 4
+set variation standard
+set jacoby off
+set cube use on
+"""
+_T = TypeVar("_T")
+_NUMBER = r"([+-]?\d+\.\d+)"
+_DICE = re.compile(r"^The dice have been set to (\d) and (\d)\.$", re.MULTILINE)
+_HINT = re.compile(
+    rf"^ *\d+\. Cubeful (\d)-ply +(\S.*?) +Eq\.: +{_NUMBER}.*\n"
+    rf" +{_NUMBER} {_NUMBER} {_NUMBER} - {_NUMBER} {_NUMBER} {_NUMBER}",
+    re.MULTILINE,
+)
+_VALUE = re.compile(
+    rf"^ *(static|\d ply): +{_NUMBER} +{_NUMBER} +{_NUMBER} +{_NUMBER} +{_NUMBER} +"
+    rf"{_NUMBER} +{_NUMBER}",
+    re.MULTILINE,
+)
+_CUBE = re.compile(rf"^\d\. (No double|Double, pass|Double, take) +{_NUMBER}", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a position is worth to the player on roll, before the roll.
+
+    Attributes:
+        chances: Of that player.
+        equity: With the cube, which is used at best; points, 1 for a game won.
+    """
+
+    chances: Chances
+    equity: float
+
+
+def find_engine() -> Path | None:
+    """Return where the program is, ``None`` where it is not installed, or not wanted.
+
+    The environment's ``CASEWRIGHT_GNUBG`` names another place, or ``none``.
+    """
+    named = os.environ.get("CASEWRIGHT_GNUBG")
+    if named:
+        return None if named == "none" else Path(named)
+    found = shutil.which("gnubg")
+    if found:
+        return Path(found)
+    return _DEBIAN if os.access(_DEBIAN, os.X_OK) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """GNU Backgammon, run as a program of its own.
+
+    Attributes:
+        path: The program; found by itself where nothing is given.
+        limit: Seconds that one run may take; ``None``: 30, and by plies some for each position.
+    """
+
+    path: Path = field(default_factory=lambda: _installed())
+    limit: float | None = None
+
+    def analyse(
+        self, decisions: Sequence[tuple[Position, Dice]], plies: int = 2, most: int = 5
+    ) -> list[list[Candidate]]:
+        """Return the best plays of each decision, the best first.
+
+        Args:
+            decisions: Positions of the player on roll, and rolls.
+            plies: How far the engine looks ahead; all plays that it returns as far.
+            most: Plays of a decision, at most.
+
+        Returns:
+            One play at least for each: where nothing can be moved it is ``cannot move``.
+
+        Raises:
+            InputError: A position or a roll is impossible.
+            ToolError: The program crashed, took too long, or wrote what cannot be understood.
+        """
+        _check_plies(plies)
+        plays = [legal_plays(checked(position), checked_dice(dice)) for position, dice in decisions]
+        found: list[list[Candidate]] = [[] for _ in decisions]
+        forced = [place for place, legal in enumerate(plays) if len(legal) == 1]
+        # The program says nothing of a roll that cannot be played.
+        worth = self._after([plays[place][0] for place in forced], plies)
+        for place, candidate in zip(forced, worth, strict=True):
+            found[place] = [candidate]
+        open_ones = [place for place, legal in enumerate(plays) if len(legal) > 1]
+        with progress_bar("Analysing decisions", len(open_ones)) as advance:
+            for batch in _batches(open_ones):
+                asked = [decisions[place] for place in batch]
+                for place, hints in zip(batch, self._hints(asked, plies, most), strict=True):
+                    found[place] = _candidates(hints, decisions[place], plays[place])
+                advance(len(batch))
+        return found
+
+    def values(self, positions: Sequence[Position], plies: int = 2) -> list[Worth]:
+        """Return what positions are worth to the player on roll, before the roll.
+
+        Raises:
+            InputError: A position is impossible, or the game is over.
+            ToolError: The program crashed, took too long, or wrote what cannot be understood.
+        """
+        _check_plies(plies)
+        for position in positions:
+            checked(position)
+        found: list[Worth] = []
+        with progress_bar("Evaluating positions", len(positions)) as advance:
+            for batch in _batches(positions):
+                found += self._evaluated(batch, plies)
+                advance(len(batch))
+        return found
+
+    def equity_of_play(
+        self, position: Position, dice: Dice, play: str, plies: int = 2
+    ) -> Candidate:
+        """Return what any legal play is worth, also one that ``analyse`` does not list.
+
+        Raises:
+            InputError: The play is not legal, or the position or the roll impossible.
+            ToolError: The program crashed, took too long, or wrote what cannot be understood.
+        """
+        _check_plies(plies)
+        found = play_of(checked(position), checked_dice(dice), play)
+        return self._after([found], plies)[0]
+
+    def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
+        """Have the program draw boards as it shows them, the player on roll below.
+
+        Args:
+            positions: What stands on them.
+            folder: Where the PNG files go.
+
+        Returns:
+            The files, in the positions' order.
+
+        Raises:
+            ToolError: The program crashed, took too long, or drew fewer.
+        """
+        files = [folder / f"{number}.png" for number in range(len(positions))]
+        commands = ["new game"]
+        for position, file in zip(positions, files, strict=True):
+            commands += [f"set board {position.id}", "set turn 1", f"export position png {file}"]
+        written = self._run(commands, len(positions), 0)
+        if not all(file.is_file() for file in files):
+            raise self._misunderstood(written, f"{len(files)} pictures")
+        return files
+
+    def _after(self, plays: Sequence[Play], plies: int) -> list[Candidate]:
+        """Return plays with what they are worth: of the position after it, the other on roll."""
+        over = [not any(play.after.own) for play in plays]
+        going_on = [play.after.flipped for play, done in zip(plays, over, strict=True) if not done]
+        worth = iter(self.values(going_on, plies))
+        return [
+            _won(play) if done else _turned(play, next(worth))
+            for play, done in zip(plays, over, strict=True)
+        ]
+
+    def _hints(
+        self, decisions: Sequence[tuple[Position, Dice]], plies: int, most: int
+    ) -> list[str]:
+        """Return what the program writes of each decision."""
+        commands = [f"set evaluation chequerplay evaluation plies {plies}"]
+        # Without this only plays that look close are looked at as deeply as the best.
+        for deeper in range(1, plies + 1):
+            commands.append(f"set evaluation movefilter {deeper} 0 {most} 0 0")
+            commands += [
+                f"set evaluation movefilter {deeper} {level} -1 0 0" for level in range(1, deeper)
+            ]
+        commands += ["new session", "set turn 1"]
+        for position, dice in decisions:
+            commands += [
+                f"set board {position.id}",
+                f"set dice {dice[0]} {dice[1]}",
+                f"hint {most}",
+            ]
+        written = self._run(commands, len(decisions), plies)
+        parts = _DICE.split(written)[1:]
+        said = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+        rolls = [(int(first), int(second)) for first, second, _ in said]
+        if rolls != [tuple(dice) for _, dice in decisions]:
+            raise self._misunderstood(written, f"{len(decisions)} decisions, not {len(rolls)}")
+        return [text for _, _, text in said]
+
+    def _evaluated(self, positions: Sequence[Position], plies: int) -> list[Worth]:
+        commands = [f"set evaluation chequerplay evaluation plies {plies}"]
+        commands += [f"set evaluation cubedecision evaluation plies {plies}"]
+        commands += ["new session", "set turn 1"]
+        for position in positions:
+            commands += [f"set board {position.id}", "eval"]
+        written = self._run(commands, len(positions), plies)
+        said = re.split(r"^Evaluator:", written, flags=re.MULTILINE)[1:]
+        if len(said) != len(positions):
+            raise self._misunderstood(written, f"{len(positions)} positions, not {len(said)}")
+        return [self._worth(text, plies) for text in said]
+
+    def _worth(self, text: str, plies: int) -> Worth:
+        wanted = f"{plies} ply" if plies else "static"
+        rows = {row[1]: [float(one) for one in row.groups()[1:]] for row in _VALUE.finditer(text)}
+        if wanted not in rows:
+            raise self._misunderstood(text, f"a row {wanted!r}")
+        win, win_g, win_bg, lose_g, lose_bg, _, cubeful = rows[wanted]
+        cube = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
+        if len(cube) == 3:
+            # A player on roll may double; the other then takes or passes, whatever costs less.
+            doubled = min(cube["Double, pass"], cube["Double, take"])
+            cubeful = max(cube["No double"], doubled)
+        return Worth((win, win_g, win_bg, lose_g, lose_bg), cubeful)
+
+    def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
+        """Run the program on commands, in an empty home, and return what it writes."""
+        limit = self.limit if self.limit is not None else _START + _EACH[plies] * count
+        with TemporaryDirectory(prefix="casewright-gnubg-") as folder:
+            home = Path(folder)
+            (home / "commands").write_text(_SETTINGS + "\n".join(commands) + "\n", "ascii")
+            written = home / "written"
+            with written.open("wb") as output:
+                code = self._watched(home, output, limit)
+            text = written.read_text("utf-8", errors="replace")
+        if code:
+            told = cleaned(text[-400:]) or "It wrote nothing."
+            raise ToolError(
+                f"GNU Backgammon at {self.path} ended with code {code}: {told} "
+                "Try it by hand, or install the package gnubg anew."
+            )
+        return text
+
+    def _watched(self, home: Path, output: IO[bytes], limit: float) -> int:
+        """Run the program until it ends, and end it where it takes too long."""
+        try:
+            child = subprocess.Popen(
+                [str(self.path), "-t", "-q", "-c", str(home / "commands")],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=home,
+                env=_environment(home),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolError(
+                f"GNU Backgammon at {self.path} cannot be run: {error.strerror}. "
+                "Give the path of the program gnubg."
+            ) from error
+        try:
+            return child.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise ToolError(
+                f"GNU Backgammon at {self.path} took longer than {limit:g} seconds and was ended. "
+                "Ask for fewer plies, or give a higher limit."
+            ) from None
+        finally:
+            if child.poll() is None:
+                # What it started itself goes with it.
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+    def _misunderstood(self, text: str, wanted: str) -> ToolError:
+        return ToolError(
+            f"GNU Backgammon at {self.path} should have written of {wanted}; it wrote: "
+            f"{cleaned(text[-200:]) or 'nothing'}. Is it version 1.06 or later?"
+        )
+
+
+def _installed() -> Path:
+    found = find_engine()
+    if found is None:
+        raise DependencyError(
+            "GNU Backgammon is not installed: there is no program gnubg on the path. Install the "
+            "package gnubg, on Debian and Ubuntu with `apt install gnubg`."
+        )
+    return found
+
+
+def _environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
+    # Another locale writes 0,5.
+    return {**kept, "HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
+
+
+def _check_plies(plies: int) -> None:
+    if plies not in _EACH:
+        raise InputError(f"plies is {plies}; give a number from 0 to {max(_EACH)}.")
+
+
+def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
+    return [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)]
+
+
+def _candidates(
+    text: str, decision: tuple[Position, Dice], legal: Sequence[Play]
+) -> list[Candidate]:
+    """Read the plays of one decision.
+
+    Raises:
+        ToolError: There is none, or one is not legal.
+    """
+    position, dice = decision
+    lead_to = {play.after for play in legal}
+    found = []
+    for row in _HINT.finditer(text):
+        play = row[2]
+        try:
+            after, _ = written_play(position, play)
+        except InputError as error:
+            raise _not_legal(play, position, dice, str(error)) from None
+        if after not in lead_to:
+            raise _not_legal(play, position, dice, "it is none of the legal plays")
+        equity, win, win_g, win_bg, _, lose_g, lose_bg = map(float, row.groups()[2:])
+        found.append(Candidate(play, equity, (win, win_g, win_bg, lose_g, lose_bg)))
+    if not found:
+        raise ToolError(
+            f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
+            f"{cleaned(text[:200]) or 'nothing'}. Is it version 1.06 or later?"
+        )
+    return sorted(found, key=lambda one: -one.equity)
+
+
+def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError:
+    return ToolError(
+        f"GNU Backgammon names the play {play!r:.60} for {dice[0]}-{dice[1]} in {position.id}, "
+        f"and it cannot be made: {why}. Is it version 1.06 or later?"
+    )
+
+
+def _turned(play: Play, worth: Worth) -> Candidate:
+    win, win_g, win_bg, lose_g, lose_bg = worth.chances
+    chances = (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
+    return Candidate(play.text, -worth.equity, chances)
+
+
+def _won(play: Play) -> Candidate:
+    """Return a play that ends the game."""
+    chances = won_chances(play.after)
+    return Candidate(play.text, sum(chances), chances)

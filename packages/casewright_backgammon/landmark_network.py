@@ -1,0 +1,100 @@
+"""The network that finds a board in a picture: heat maps of eight landmarks, and whether it is one.
+
+After the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean place under its heat
+map (integral regression, Sun et al. 2018), so it is found between pixels.
+
+torch is imported with this module: only training imports it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from casewright_backgammon.board_image import LANDMARKS
+from casewright_backgammon.board_slices import VIEW
+
+#: Pixels of a view that a cell of a heat map covers.
+CELL = 4
+_COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
+
+
+class LandmarkNetwork(nn.Module):
+    """Colours of a view in, heat maps of landmarks and the logit of a board out.
+
+    Attributes:
+        places: Where the cells of a heat map are in a view, pixels (1280, 2).
+    """
+
+    places: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.near = nn.Sequential(*_stage(3, 16, 5, stride=2), *_stage(16, 32, 3, stride=2))
+        self.far = nn.Sequential(
+            *_stage(32, 48, 3, stride=2),
+            *_stage(48, 64, 3),
+            *_stage(64, 64, 3, dilation=2),
+            *_stage(64, 64, 3, dilation=4),
+        )
+        self.around = nn.Linear(64, 64)
+        self.up = nn.Conv2d(64, 32, 1)
+        self.maps = nn.Sequential(*_stage(32, 32, 3), nn.Conv2d(32, LANDMARKS, 1))
+        self.board = nn.Sequential(nn.Linear(128, 32), nn.ReLU(), nn.Linear(32, 1))
+        ys, xs = torch.meshgrid(
+            torch.arange(_ROWS) * CELL + (CELL - 1) / 2,
+            torch.arange(_COLUMNS) * CELL + (CELL - 1) / 2,
+            indexing="ij",
+        )
+        self.register_buffer("places", torch.stack([xs, ys], dim=-1).reshape(-1, 2).float())
+
+    def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        """Return heat maps (n, 8, 1280), logits, and logits of a board (n) for views.
+
+        Args:
+            views: Levels from 0 to 1, (n, 3, 128, 160).
+        """
+        near = self.near(views - 0.5)
+        far = self.far(near)
+        mean = far.mean((2, 3))
+        far = torch.relu(far + self.around(mean)[:, :, None, None])
+        up = nn.functional.interpolate(self.up(far), scale_factor=2.0, mode="nearest")
+        maps = self.maps(near + up).flatten(2)
+        summary = torch.cat([far.mean((2, 3)), far.amax((2, 3))], dim=1)
+        return maps, self.board(summary).squeeze(1)
+
+    def landmarks(self, maps: Tensor) -> Tensor:
+        """Return the places (n, 8, 2) in pixels of the view that heat maps stand for."""
+        found: Tensor = torch.softmax(maps, dim=-1) @ self.places
+        return found
+
+
+class LandmarkPlaces(nn.Module):
+    """What is exported: landmarks (n, 8, 2) and the probability of a board (n)."""
+
+    def __init__(self, network: LandmarkNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        """Return landmarks in pixels of the view, and how likely it shows a board."""
+        maps, board = self.network(views)
+        return self.network.landmarks(maps), torch.sigmoid(board)
+
+
+def _stage(
+    incoming: int, outgoing: int, width: int, *, stride: int = 1, dilation: int = 1
+) -> list[nn.Module]:
+    return [
+        nn.Conv2d(
+            incoming,
+            outgoing,
+            width,
+            stride=stride,
+            padding=dilation * (width // 2),
+            dilation=dilation,
+            bias=False,
+        ),
+        nn.BatchNorm2d(outgoing),
+        nn.ReLU(),
+    ]

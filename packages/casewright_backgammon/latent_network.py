@@ -1,0 +1,29 @@
+"""The multi-task network whose inner numbers are latents (MCBR-RAG, section 5.2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from casewright_backgammon.encoding import INPUTS
+from casewright_backgammon.latent import CHANCES, UNITS
+
+
+class MultiTaskNetwork(nn.Module):
+    """An encoder with a latent of 64, from which chances and the encoding are told.
+
+    Args:
+        width: Numbers between the encoding and the latent.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(INPUTS, width)
+        self.latent = nn.Linear(width, UNITS)
+        self.value = nn.Linear(UNITS, CHANCES)
+        self.decoder = nn.Linear(UNITS, INPUTS)
+
+    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits of the chances (n, 5) and the decoded encoding (n, 198) of (n, 198)."""
+        latent = torch.relu(self.latent(torch.relu(self.hidden(encoded))))
+        return self.value(latent), self.decoder(latent)

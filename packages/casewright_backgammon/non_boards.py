@@ -1,0 +1,256 @@
+"""Pictures that are no boards, for a reader to learn that it must refuse them.
+
+``LEARNED`` kinds are shown in training; ``UNSEEN`` kinds never are, so that how many of them are
+refused says more about pictures that nobody thought of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from casewright_backgammon.board_extras import some_words
+from casewright_mcbr.fonts import font_of
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
+
+Kind = Callable[[np.random.Generator], "Image.Image"]
+Ink = tuple[int, int, int]
+
+
+def draw_non_board(kinds: Mapping[str, Kind], rng: np.random.Generator) -> Image.Image:
+    """Draw a picture of a random kind, 200 to 640 pixels wide, of mode "RGB"."""
+    return kinds[str(rng.choice(list(kinds)))](rng)
+
+
+def _blank(rng: np.random.Generator) -> Image.Image:
+    return _sheet(rng)[0]
+
+
+def _noise(rng: np.random.Generator) -> Image.Image:
+    """Noise of several coarsenesses; it looks like a photograph out of focus, or like cloth."""
+    from PIL import Image
+
+    width, height = _size(rng)
+    levels = np.zeros((height, width, 3))
+    for scale in rng.choice([1, 2, 4, 8, 16, 32, 64], size=int(rng.integers(1, 5)), replace=False):
+        levels += _cloud(rng, width, height, int(scale))
+    levels -= levels.min()
+    return Image.fromarray((levels * (255 / max(levels.max(), 1e-9))).astype(np.uint8))
+
+
+def _scene(rng: np.random.Generator) -> Image.Image:
+    """Shapes of many colours on a cloudy ground."""
+    from PIL import ImageDraw
+
+    image = _noise(rng) if rng.random() < 0.6 else _sheet(rng)[0]
+    pen = ImageDraw.Draw(image)
+    for _ in range(int(rng.integers(2, 40))):
+        x, y = rng.uniform(-0.1, 1, 2) * image.size
+        wide, high = rng.uniform(0.02, 0.5, 2) * image.size
+        box = (x, y, x + wide, y + high)
+        match int(rng.integers(4)):
+            case 0:
+                pen.ellipse(box, fill=_ink(rng), outline=_ink(rng), width=2)
+            case 1:
+                pen.rectangle(box, fill=_ink(rng), outline=_ink(rng), width=2)
+            case 2:
+                pen.polygon([(x, y), (x + wide, y), (x + wide / 2, y + high)], fill=_ink(rng))
+            case _:
+                pen.line(box, fill=_ink(rng), width=int(rng.integers(1, 12)))
+    return image
+
+
+def _text(rng: np.random.Generator) -> Image.Image:
+    """A page or a screen of text, in one column or in two."""
+    image, pen, ink = _sheet(rng)
+    height = int(rng.integers(8, 30))
+    columns = int(rng.integers(1, 3))
+    for column in range(columns):
+        left = 10 + column * image.width // columns
+        for top in range(10, image.height - height, int(height * rng.uniform(1.1, 1.8))):
+            if rng.random() < 0.15:
+                continue
+            words = " ".join(some_words(rng) for _ in range(int(rng.integers(1, 6))))
+            text = words[: max(1, int((image.width / columns - 20) / (0.55 * height)))]
+            pen.text((left, top), text, fill=ink, font=font_of(None, height))
+    return image
+
+
+def _table(rng: np.random.Generator) -> Image.Image:
+    """A grid with something in its cells: a table, a calendar, a card of numbers."""
+    image, pen, ink = _sheet(rng)
+    rows, columns = (int(n) for n in rng.integers(1, 15, 2))
+    wide, high = image.width / columns, image.height / rows
+    lines = rng.random() < 0.8
+    for row in range(rows):
+        for column in range(columns):
+            x, y = column * wide, row * high
+            fill = _ink(rng) if rng.random() < 0.1 else None
+            pen.rectangle((x, y, x + wide, y + high), fill=fill, outline=ink if lines else None)
+            if rng.random() < 0.7:
+                font = font_of(None, max(7, int(0.45 * min(wide, high))))
+                text = str(rng.integers(0, 100))
+                pen.text((x + wide / 2, y + high / 2), text, fill=ink, font=font, anchor="mm")
+    return image
+
+
+def _squares(rng: np.random.Generator) -> Image.Image:
+    """A board of squares with round pieces, such as draughts, Go or Reversi."""
+    image, pen, ink = _sheet(rng)
+    cells = int(rng.choice([3, 6, 7, 8, 8, 8, 10, 12, 19]))
+    side = min(image.size) * rng.uniform(0.7, 1) / cells
+    left, top = (image.width - cells * side) / 2, (image.height - cells * side) / 2
+    colours, pieces = (_ink(rng), _ink(rng)), (_ink(rng), _ink(rng))
+    chequered, full = rng.random() < 0.6, rng.uniform(0, 0.7)
+    for row in range(cells):
+        for column in range(cells):
+            x, y = left + column * side, top + row * side
+            fill = colours[(row + column) % 2 if chequered else 0]
+            pen.rectangle((x, y, x + side, y + side), fill=fill, outline=ink)
+            if rng.random() < full:
+                pad = 0.1 * side
+                box = (x + pad, y + pad, x + side - pad, y + side - pad)
+                pen.ellipse(box, fill=pieces[int(rng.integers(2))], outline=ink)
+    return image
+
+
+def _chart(rng: np.random.Generator) -> Image.Image:
+    """Bars or curves over an axis."""
+    image, pen, ink = _sheet(rng)
+    left, bottom = 0.1 * image.width, 0.88 * image.height
+    count = int(rng.integers(3, 26))
+    wide = 0.85 * image.width / count
+    heights = rng.uniform(0.05, 0.8, count) * image.height
+    colour = _ink(rng)
+    if rng.random() < 0.6:
+        for bar, high in enumerate(heights):
+            x = left + bar * wide
+            pen.rectangle((x, bottom - high, x + 0.7 * wide, bottom), fill=colour)
+    else:
+        spots = [(left + bar * wide, bottom - high) for bar, high in enumerate(heights)]
+        pen.line(spots, fill=colour, width=3)
+    pen.line((left, 0.05 * image.height, left, bottom, 0.97 * image.width, bottom), fill=ink)
+    for bar in range(0, count, max(1, count // 8)):
+        pen.text((left + bar * wide, bottom + 4), str(bar), fill=ink, font=font_of(None, 11))
+    return image
+
+
+def _rows(rng: np.random.Generator) -> Image.Image:
+    """Rows of triangles, discs or bars: parts of a board, but none."""
+    image, pen, _ = _sheet(rng)
+    count = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
+    wide = image.width / count
+    colours = (_ink(rng), _ink(rng))
+    kind = int(rng.integers(3))
+    for row in range(int(rng.integers(1, 6))):
+        y = row * image.height / 4
+        for column in range(count):
+            x, fill = column * wide, colours[column % 2]
+            if kind == 0:
+                end = y + image.height / 4.5
+                pen.polygon([(x, y), (x + wide, y), (x + wide / 2, end)], fill=fill)
+            elif kind == 1:
+                pen.ellipse((x, y, x + wide, y + wide), fill=fill)
+            else:
+                pen.rectangle((x, y, x + 0.6 * wide, y + image.height / 5), fill=fill)
+    return image
+
+
+def _gradient(rng: np.random.Generator) -> Image.Image:
+    from PIL import Image
+
+    width, height = _size(rng)
+    across, down = np.meshgrid(np.linspace(-1, 1, width), np.linspace(-1, 1, height))
+    angle = rng.uniform(0, 2 * np.pi)
+    share = (1 + across * np.cos(angle) / 1.5 + down * np.sin(angle) / 1.5) / 2
+    start, end = np.array(_ink(rng)), np.array(_ink(rng))
+    return Image.fromarray((start + (end - start) * share.clip(0, 1)[..., None]).astype(np.uint8))
+
+
+def _rings(rng: np.random.Generator) -> Image.Image:
+    """Circles around one middle: a target, a dartboard, a clock."""
+    image, pen, ink = _sheet(rng)
+    x, y = rng.uniform(0.35, 0.65, 2) * image.size
+    radius = 0.48 * min(image.size)
+    for share in np.linspace(1, 0.1, int(rng.integers(2, 9))):
+        far = radius * share
+        pen.ellipse((x - far, y - far, x + far, y + far), fill=_ink(rng), outline=ink)
+    for hour in range(12):
+        angle = hour * np.pi / 6
+        end = (x + radius * np.cos(angle), y + radius * np.sin(angle))
+        pen.line((x, y, *end), fill=ink, width=2)
+    return image
+
+
+def _hexagons(rng: np.random.Generator) -> Image.Image:
+    """Hexagons, some with discs: another game."""
+    image, pen, ink = _sheet(rng)
+    side = image.width / float(rng.uniform(8, 20))
+    colours = [_ink(rng) for _ in range(3)]
+    for row in range(int(image.height / (1.5 * side)) + 1):
+        for column in range(int(image.width / (1.73 * side)) + 1):
+            x, y = (column + row % 2 / 2) * 1.73 * side, row * 1.5 * side
+            turns = np.arange(6) * np.pi / 3 + np.pi / 6
+            shape = [(x + side * np.cos(a), y + side * np.sin(a)) for a in turns]
+            pen.polygon(shape, fill=colours[(row + column) % 3], outline=ink)
+            if rng.random() < 0.3:
+                r = 0.6 * side
+                pen.ellipse((x - r, y - r, x + r, y + r), fill=_ink(rng), outline=ink)
+    return image
+
+
+def _stripes(rng: np.random.Generator) -> Image.Image:
+    """Stripes that lean."""
+    image, pen, ink = _sheet(rng)
+    step = int(rng.integers(8, 60))
+    lean = int(rng.integers(-300, 300))
+    for x in range(-300, image.width + 300, step):
+        pen.line((x, 0, x + lean, image.height), fill=ink, width=max(1, step // 2))
+    return image
+
+
+LEARNED: dict[str, Kind] = {
+    "blank": _blank,
+    "noise": _noise,
+    "scene": _scene,
+    "text": _text,
+    "table": _table,
+    "squares": _squares,
+    "chart": _chart,
+    "rows": _rows,
+    "gradient": _gradient,
+}
+UNSEEN: dict[str, Kind] = {"rings": _rings, "hexagons": _hexagons, "stripes": _stripes}
+
+
+def _size(rng: np.random.Generator) -> tuple[int, int]:
+    width = int(rng.integers(200, 641))
+    return width, max(120, int(width * rng.uniform(0.5, 1.3)))
+
+
+def _sheet(rng: np.random.Generator) -> tuple[Image.Image, ImageDraw.ImageDraw, Ink]:
+    from PIL import Image, ImageDraw
+
+    paper = (255, 255, 255) if rng.random() < 0.4 else _ink(rng)
+    ink: Ink = (0, 0, 0) if sum(paper) > 380 else (255, 255, 255)
+    image = Image.new("RGB", _size(rng), paper)
+    return image, ImageDraw.Draw(image), ink
+
+
+def _ink(rng: np.random.Generator) -> Ink:
+    red, green, blue = (int(level) for level in rng.integers(0, 256, 3))
+    return red, green, blue
+
+
+def _cloud(rng: np.random.Generator, width: int, height: int, scale: int) -> np.ndarray:
+    """Smooth noise (height, width, 3) whose features are about ``scale`` pixels wide."""
+    from PIL import Image
+
+    levels = rng.integers(0, 256, (height // scale + 2, width // scale + 2, 3))
+    small = Image.fromarray(levels.astype(np.uint8))
+    large = small.resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(large, dtype=np.float64) * float(rng.uniform(0.2, 1))

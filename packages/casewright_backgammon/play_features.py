@@ -1,0 +1,282 @@
+"""What a play does on the board, in the terms that players use, and the phase of a game.
+
+The terms are those of Robertie, "501 Essential Backgammon Problems"; the bounds are this project's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from casewright_backgammon.position import (
+    BAR,
+    CHECKERS,
+    HOME,
+    POINTS,
+    START,
+    Position,
+    Side,
+    pips,
+)
+
+Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off", "race", "bear-off"]
+
+#: The bar point, and the five point of the other's home board: the golden anchor.
+BAR_POINT = 7
+GOLDEN_ANCHOR = 20
+#: Points of the other's home board, and those from which a checker runs.
+BACK = POINTS - HOME + 1
+EDGE = BACK - 1
+#: A runner that gets here, or further, has left the other's outer board's near half.
+_RUN_TO = 15
+#: Points that are slotted: worth making, and of use before they are.
+_SLOTS = range(4, BAR_POINT + 1)
+#: A point with so many checkers is heavy.
+_HEAVY = 5
+#: In an opening no more than so many of the 30 checkers have left where they began.
+_OPENING = 8
+#: Pips that a player of a back game is behind, at least.
+_BEHIND = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlayFeatures:
+    """What a play does, from the side of the player who makes it.
+
+    Points are that player's, 1 to 24. A point is made with two checkers or more, a blot is one.
+
+    Attributes:
+        hits: Checkers hit.
+        entered: Checkers that enter from the bar.
+        borne_off: Checkers borne off.
+        pips: Pips moved.
+        made: Points that it makes.
+        broken: Points that it breaks.
+        blots_before: Blots before it.
+        blots: Blots after it.
+        loose: Blots after it on points where it hit: a hit that can be hit back.
+        slots: New blots on the points 4 to 7 where nothing was hit.
+        unstacked: Points of five checkers or more that have fewer after it.
+        back_before: Checkers in the other's home board and on the bar before it.
+        back: The same after it.
+        runs: Checkers that go from the point 18 or behind it to the point 15 or further.
+        prime_before: Most made points in a row before it.
+        prime: The same after it.
+        contact_before: Whether the two sides could still meet before it.
+        contact: Whether they can after it.
+    """
+
+    hits: int
+    entered: int
+    borne_off: int
+    pips: int
+    made: tuple[int, ...]
+    broken: tuple[int, ...]
+    blots_before: tuple[int, ...]
+    blots: tuple[int, ...]
+    loose: tuple[int, ...]
+    slots: tuple[int, ...]
+    unstacked: tuple[int, ...]
+    back_before: int
+    back: int
+    runs: int
+    prime_before: int
+    prime: int
+    contact_before: bool
+    contact: bool
+
+    @property
+    def anchors_made(self) -> tuple[int, ...]:
+        """Points that it makes in the other's home board."""
+        return tuple(point for point in self.made if point >= BACK)
+
+    @property
+    def anchors_broken(self) -> tuple[int, ...]:
+        """Points that it breaks in the other's home board."""
+        return tuple(point for point in self.broken if point >= BACK)
+
+    @property
+    def left_back(self) -> int:
+        """Checkers by which those in the other's home board and on the bar get fewer."""
+        return max(0, self.back_before - self.back)
+
+    @property
+    def breaks_contact(self) -> bool:
+        """Whether it turns the game into a race."""
+        return self.contact_before and not self.contact
+
+
+def play_features(before: Position, after: Position) -> PlayFeatures:
+    """Return what a play does.
+
+    Args:
+        before: The position before it, from the side of the player on roll.
+        after: The position after it, still from that player's side.
+    """
+    own, new = before.own, after.own
+    # The points alone: the bar is none.
+    pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
+    hit = {POINTS - place for place in range(POINTS) if after.other[place] < before.other[place]}
+    fresh = [point for point, was, now in pairs if now == 1 and was == 0]
+    return PlayFeatures(
+        hits=after.other[BAR] - before.other[BAR],
+        entered=max(0, own[BAR] - new[BAR]),
+        borne_off=sum(own) - sum(new),
+        pips=pips(own) - pips(new),
+        made=tuple(point for point, was, now in pairs if was < 2 <= now),
+        broken=tuple(point for point, was, now in pairs if now < 2 <= was),
+        blots_before=tuple(point for point, was, _ in pairs if was == 1),
+        blots=tuple(point for point, _, now in pairs if now == 1),
+        loose=tuple(point for point in fresh if point in hit),
+        slots=tuple(point for point in fresh if point in _SLOTS and point not in hit),
+        unstacked=tuple(point for point, was, now in pairs if was >= _HEAVY and now < was),
+        back_before=back_checkers(own),
+        back=back_checkers(new),
+        runs=_runs(own, new),
+        prime_before=longest_prime(own),
+        prime=longest_prime(new),
+        contact_before=before.in_contact,
+        contact=after.in_contact,
+    )
+
+
+def back_checkers(side: Side) -> int:
+    """Return how many checkers a side has in the other's home board and on the bar."""
+    return sum(side[BACK - 1 :])
+
+
+def longest_prime(side: Side) -> int:
+    """Return the most made points in a row."""
+    longest = run = 0
+    for count in side[:POINTS]:
+        run = run + 1 if count >= 2 else 0
+        longest = max(longest, run)
+    return longest
+
+
+def phase(position: Position) -> Phase:
+    """Return what kind of position it is; the first that holds.
+
+    - ``bear-off``: no contact, and the player on roll has all checkers at home.
+    - ``race``: no contact.
+    - ``contact bear-off``: contact, and a side has all its checkers at home.
+    - ``opening``: at most 8 of the 30 checkers have left where they began.
+    - ``back game``: a side holds two points or more in the other's home board, and is 20 pips or
+      more behind.
+    - ``holding``: one side has no checker on its 18 point or behind it, and the other holds a
+      point there.
+    - ``middle``: anything else.
+    """
+    sides = (position.own, position.other)
+    if not position.in_contact:
+        return "race" if any(position.own[HOME:]) else "bear-off"
+    if any(not any(side[HOME:]) for side in sides):
+        return "contact bear-off"
+    home = sum(
+        min(count, began)
+        for side, start in zip(sides, (START.own, START.other), strict=True)
+        for count, began in zip(side, start, strict=True)
+    )
+    if 2 * CHECKERS - home <= _OPENING:
+        return "opening"
+    for side, other in (sides, sides[::-1]):
+        anchors = sum(count >= 2 for count in side[BACK - 1 : POINTS])
+        if anchors >= 2 and pips(side) - pips(other) >= _BEHIND:
+            return "back game"
+    for side, other in (sides, sides[::-1]):
+        if not any(side[EDGE - 1 :]) and any(count >= 2 for count in other[EDGE - 1 : POINTS]):
+            return "holding"
+    return "middle"
+
+
+def hitting_rolls(position: Position, beyond: int = 0) -> int:
+    """Return with how many of the 36 rolls the player on roll can hit.
+
+    That a hit may be forbidden, because more of the roll can be played without it, is left out.
+
+    Args:
+        position: From the side of the player who hits.
+        beyond: Only blots beyond this point count: 6 leaves out those in the hitter's home board.
+    """
+    own, other = position.own, position.other
+    blots = {POINTS - place for place in range(POINTS) if other[place] == 1}
+    blots = {point for point in blots if point > beyond}
+    if not blots:
+        return 0
+    # Where a checker may land: the place 25 - n is the other's point n.
+    free = [False, *(other[POINTS - end] < 2 for end in range(1, POINTS + 1))]
+    starts = [BAR + 1] if own[BAR] else [place for place in range(1, BAR + 1) if own[place - 1]]
+    rolls = 0
+    for large in range(1, 7):
+        for small in range(1, large):
+            if _hits_mixed(large, small, own[BAR], starts, own, blots, free):
+                rolls += 2
+        if _hits_double(large, own, blots, free):
+            rolls += 1
+    return rolls
+
+
+def _hits_mixed(
+    large: int,
+    small: int,
+    on_bar: int,
+    starts: list[int],
+    own: Side,
+    blots: set[int],
+    free: list[bool],
+) -> bool:
+    for first, second in ((large, small), (small, large)):
+        for start in starts:
+            end = start - first
+            if end < 1 or not free[end]:
+                continue
+            if end in blots or (on_bar < 2 and end - second in blots):
+                return True
+        entered = BAR + 1 - first
+        # With one on the bar, the second die is any checker's.
+        if on_bar == 1 and free[entered]:
+            places = (place for place in range(1, BAR + 1) if own[place - 1])
+            if any(place - second in blots for place in places):
+                return True
+    return False
+
+
+def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
+    steps = 4
+    if own[BAR]:
+        entered = BAR + 1 - die
+        if not free[entered]:
+            return False
+        if entered in blots:
+            return True
+        steps -= own[BAR]
+    places = [place for place in range(1, BAR + 1) if own[place - 1]]
+    if own[BAR]:
+        places.append(BAR + 1 - die)
+    return steps > 0 and any(
+        end in blots for place in places for end in _reached(place, die, steps, free)
+    )
+
+
+def _reached(place: int, die: int, steps: int, free: list[bool]) -> Iterator[int]:
+    for _ in range(steps):
+        place -= die
+        if place < 1 or not free[place]:
+            return
+        yield place
+
+
+def _runs(own: Side, new: Side) -> int:
+    """Count runners: the n-th checker from behind is taken to be the same before and after."""
+    if own[EDGE - 1 :] == new[EDGE - 1 :]:
+        return 0
+    return sum(
+        was >= EDGE and now <= _RUN_TO for was, now in zip(_places(own), _places(new), strict=True)
+    )
+
+
+def _places(side: Side) -> list[int]:
+    """Return where a side's checkers stand, the furthest from home first; 0 is off."""
+    stand = [place for place in range(BAR + 1, 0, -1) for _ in range(side[place - 1])]
+    return stand + [0] * (CHECKERS - len(stand))

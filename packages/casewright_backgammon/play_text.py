@@ -1,0 +1,126 @@
+"""Reading a play that someone wrote, such as ``16/13 2/1`` or ``bar/20*/14 6/5(2)``."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from casewright_backgammon.moves import (
+    Dice,
+    Play,
+    Step,
+    apply_step,
+    legal_plays,
+)
+from casewright_backgammon.position import BAR, HOME, POINTS, Position
+from casewright.errors import InputError
+
+_PART = re.compile(r"(bar|\d{1,2})((?:/(?:off|\d{1,2})\*?)+)(?:\(([1-4])\))?", re.IGNORECASE)
+_ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
+
+
+def dice_of(text: str) -> Dice:
+    """Return the dice of a roll such as ``3-1`` or ``31``.
+
+    Raises:
+        InputError: It is no roll.
+    """
+    found = _ROLL.fullmatch(text)
+    if found is None:
+        raise InputError(f"{text!r:.40} is no roll. Give two numbers from 1 to 6, such as 3-1.")
+    return int(found[1]), int(found[2])
+
+
+def play_of(position: Position, dice: Dice, text: str) -> Play:
+    """Return the legal play that a text names.
+
+    Raises:
+        InputError: It cannot be read, or is not legal; says why, and names legal plays.
+    """
+    plays = legal_plays(position, dice)
+    try:
+        after, steps = written_play(position, text)
+    except InputError as error:
+        raise _illegal(text, dice, plays, str(error)) from None
+    found = next((play for play in plays if play.after == after), None)
+    if found is not None:
+        return found
+    raise _illegal(text, dice, plays, _why(position, dice, steps, plays))
+
+
+def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
+    """Return where a written play leads and its steps, whatever the roll.
+
+    A step here may be of several dice.
+
+    Raises:
+        InputError: It cannot be read; a checker is not where it starts; a point is held.
+    """
+    steps: list[Step] = []
+    if text.strip().lower() in ("cannot move", "no move", ""):
+        return position, steps
+    for part in text.split():
+        found = _PART.fullmatch(part)
+        if found is None:
+            raise InputError(
+                f"{part!r:.40} cannot be read; a step is written 13/8, bar/20 or 6/off"
+            )
+        start, ends, times = found.groups()
+        places = [_place(start), *(_place(end.rstrip("*")) for end in ends.split("/")[1:])]
+        for before, end in pairwise(places):
+            if not end < before <= BAR + 1:
+                raise InputError(f"{part!r} does not go from a point or the bar towards 1 and off")
+        for _ in range(int(times or 1)):
+            for before, end in pairwise(places):
+                position, hit = apply_step(position, before, end)
+                steps.append((before, end, hit))
+    return position, steps
+
+
+def _place(text: str) -> int:
+    known = {"bar": BAR + 1, "off": 0}
+    place = known.get(text.lower())
+    if place is None:
+        place = int(text)
+        if not 0 <= place <= BAR + 1:
+            raise InputError(f"there is no point {place}; they are 1 to {POINTS}")
+    return place
+
+
+def _why(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -> str:
+    made = sum(start - end for start, end, _ in steps)
+    rolled = sum(dice) * (2 if dice[0] == dice[1] else 1)
+    if not steps and any(play.steps for play in plays):
+        return "something can be moved, so it must be"
+    entering = sum(start == BAR + 1 for start, _, _ in steps)
+    if position.own[BAR] > entering and any(start <= BAR for start, _, _ in steps):
+        return "checkers on the bar must enter first"
+    if any(end == 0 for _, end, _ in steps) and any(
+        after_count for after_count in _outside(position, steps)
+    ):
+        return "no checker may be borne off while one is outside the home board"
+    if made > rolled:
+        return f"it moves {made} pips, and the roll has {rolled}"
+    if dice[0] != dice[1] and len(plays[0].steps) == 1 and made == min(dice):
+        return "only one die can be played, and it must be the larger where that can be"
+    if made < rolled and len(plays[0].steps) > len(steps):
+        return "more of the roll can be played, so it must be"
+    return "the dice do not make these steps"
+
+
+def _outside(position: Position, steps: list[Step]) -> list[int]:
+    left = list(position.own)
+    for start, end, _ in steps:
+        left[start - 1] -= 1
+        if end:
+            left[end - 1] += 1
+    return left[HOME:]
+
+
+def _illegal(text: str, dice: Dice, plays: list[Play], why: str) -> InputError:
+    some = ", ".join(sorted((play.text for play in plays), reverse=True)[:4])
+    roll = f"{dice[0]}-{dice[1]}"
+    return InputError(
+        f"The play {text!r:.60} is not legal with {roll}: {why}. "
+        f"Legal plays are for example: {some}."
+    )

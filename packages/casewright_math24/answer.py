@@ -1,0 +1,90 @@
+"""Reading and checking an answer: an expression of the four numbers, each once, that is 24."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from casewright_math24.puzzle import GOAL, Problem
+
+#: How a model is asked to end its answer.
+FINAL = "Final Answer:"
+#: A longer one is none.
+_LONGEST = 200
+SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
+_OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether an answer solves a problem.
+
+    Attributes:
+        expression: What was checked; empty where the answer has none.
+        right: Whether it uses each number once and is 24.
+        why: What is wrong with it, as one sentence; empty where it is right.
+    """
+
+    expression: str
+    right: bool
+    why: str = ""
+
+
+def final_answer(text: str) -> str:
+    """Return the expression that follows the last "Final Answer:", without "= 24"; or nothing."""
+    places = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
+    if not places:
+        return ""
+    line = text[places[-1].end() :].strip().split("\n", 1)[0]
+    plain = line.replace("\\*", "*").translate(SIGNS)
+    left, _, right = plain.rpartition("=")
+    return left.strip() if right.strip().rstrip(".") == str(GOAL) else plain.strip().rstrip(".")
+
+
+def check(expression: str, problem: Problem) -> Check:
+    """Check an expression exactly, in fractions."""
+    if not expression:
+        return Check("", False, f'There is no expression after "{FINAL}".')
+    plain = expression.translate(SIGNS)
+    try:
+        if len(plain) > _LONGEST:
+            raise ValueError
+        value, numbers = read_expression(ast.parse(plain, mode="eval").body)
+    except ZeroDivisionError:
+        return Check(expression, False, "It divides by zero.")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Check(expression, False, "It is no expression of numbers with + - * / and brackets.")
+    if sorted(numbers) != list(problem):
+        wanted, used = ", ".join(map(str, problem)), ", ".join(map(str, sorted(numbers)))
+        return Check(
+            expression, False, f"It uses {used}, and must use {wanted}, each exactly once."
+        )
+    if value != GOAL:
+        return Check(expression, False, f"It is {value}, not {GOAL}.")
+    return Check(expression, True)
+
+
+def read_expression(node: ast.expr) -> tuple[Fraction, list[int]]:
+    """Return an expression's value and its numbers.
+
+    Raises:
+        ValueError: It has something else than whole numbers and + - * /.
+        ZeroDivisionError: It divides by zero.
+    """
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return Fraction(node.value), [node.value]
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
+        raise ValueError
+    (left, some), (right, others) = read_expression(node.left), read_expression(node.right)
+    numbers = [*some, *others]
+    match _OPERATIONS[type(node.op)]:
+        case "+":
+            return left + right, numbers
+        case "-":
+            return left - right, numbers
+        case "*":
+            return left * right, numbers
+        case _:
+            return left / right, numbers

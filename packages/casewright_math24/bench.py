@@ -1,0 +1,435 @@
+"""MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
+
+Table 1 is how many of the nearest cases are of a common class. SCO asks for a common larger factor;
+SCD for one with the same pair (the paper's "solution class" and "solution class and
+decomposition"). Table 2 is what is answered with no, a general and the nearest case's context. A
+context is right where the nearest case shares a class with the puzzle. Accuracy is over all
+puzzles, faithfulness over those with a right context, negative rejection over the others.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.bench.harness import mean
+from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
+from casewright.bench.report import Report
+from casewright_math24.answer import check
+from casewright_math24.counts import counts
+from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, classes
+from casewright_math24.dialogue import tries
+from casewright_math24.latent_training import (
+    Contrast,
+    train_comparing_latent,
+    train_paper_latent,
+)
+from casewright_math24.prompts import KINDS, Kind, prompt
+from casewright_math24.puzzle import Problem, problem_of
+from casewright_math24.reuse import attempts
+from casewright.errors import InputError
+from casewright.planner.chat_text import chat_text
+from casewright.stores.progress import progress_bar
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
+#: What puzzles are compared by.
+FEATURES, PAPER, COMPARING = "features", "latent, the paper's network", "latent, by comparison"
+NESTED = "latent, by comparison, chosen within each run"
+SHUFFLED = "control: latent, by comparison, labels shuffled"
+RANDOM = "control: random numbers"
+SOLVER = "for comparison: a solver's classes, which say it all"
+REUSE = "reuse, no model"
+#: What is carried over where no case is asked: always the same plan, the trivial answer.
+TRIVIAL: Class = (24, 2, 3)
+#: What is tried for all puzzles alike: all pairs for one factor, and where it fails for the next.
+CONTROLS: dict[str, Sequence[Class]] = {
+    **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in CATEGORIES},
+    "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
+}
+RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
+#: What ``--nested`` chooses from.
+GRID = [Contrast(t, share) for t in (0.05, 0.1, 0.2) for share in (0.7, 1.0)]
+SHARES = ("accuracy", "faithfulness", "negative rejection")
+#: Our rows that the paper has, too.
+_PRINTED = {FEATURES: "features", PAPER: "latent", COMPARING: "latent"}
+#: The paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5, of its ten runs.
+TABLE_1 = {
+    ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
+    ("latent", "SCO"): (0.820, 0.018, 0.034, 0.824, 0.872),
+    ("features", "SCD"): (0.454, 0.042, 0.071, 0.465, 0.581),
+    ("latent", "SCD"): (0.642, 0.065, 0.109, 0.651, 0.734),
+}
+#: The paper's Table 2, in the order of ``SHARES``, by model: no, general and top context.
+TABLE_2 = {
+    "Llama-3-70B": ((0.060, 0.072, 0.029), (0.123, 0.148, 0.057), (0.533, 0.694, 0.159)),
+    "Llama-3.1-405B": ((0.340, 0.291, 0.473), (0.300, 0.329, 0.238), (0.613, 0.738, 0.335)),
+    "Llama-3.1-70B": ((0.170, 0.160, 0.179), (0.253, 0.296, 0.136), (0.453, 0.562, 0.188)),
+    "Llama-3.1-8B": ((0.107, 0.096, 0.124), (0.007, 0.005, 0.010), (0.143, 0.194, 0.028)),
+    "Mixtral-8x7B": ((0.073, 0.075, 0.057), (0.040, 0.036, 0.049), (0.147, 0.205, 0.021)),
+    "Qwen2-72B": ((0.167, 0.151, 0.194), (0.220, 0.241, 0.163), (0.473, 0.592, 0.182)),
+    "DBRX": ((0.020, 0.023, 0.008), (0.040, 0.044, 0.032), (0.150, 0.191, 0.051)),
+}
+
+Vectors = NDArray[np.float32]
+Classes = frozenset[Class]
+Labels = Sequence[Classes]
+#: From places of training puzzles and their labels, and a run's number: a vector for each puzzle.
+Represent = Callable[[Sequence[int], Labels, int], Vectors]
+#: Whether an answer is right: of a problem, the kind of query, the case's plans and the attempts.
+Answer = Callable[[Problem, Kind, Sequence[Class], int], bool]
+RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
+    "SCO": lambda one, other: bool({n for n, *_ in one} & {n for n, *_ in other}),
+    "SCD": lambda one, other: bool(one & other),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Puzzles:
+    """Puzzles with their classes.
+
+    Attributes:
+        problems: The puzzles.
+        classes: Those of each: larger factor, and the places of the pair that makes it.
+        splits: For each run the places of its test puzzles.
+    """
+
+    problems: Sequence[Problem]
+    classes: Labels
+    splits: Sequence[Sequence[int]]
+
+    def training(self, run: int) -> list[int]:
+        """Return the places of a run's training puzzles, which are its cases, too."""
+        apart = set(self.splits[run])
+        return [place for place in range(len(self.problems)) if place not in apart]
+
+    def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
+        """Return each test puzzle's nearest cases by cosine, array (tests, 5), the best first."""
+        training = self.training(run)
+        vectors = represent(training, [self.classes[place] for place in training], run)
+        exact = vectors.astype(np.float64)
+        units = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), 1e-12)
+        likeness = units[list(self.splits[run])] @ units[training].T
+        order = np.argsort(-likeness, axis=1, kind="stable")[:, : KS[-1]]
+        return np.asarray(np.array(training)[order])
+
+
+def read_puzzles(folder: Path) -> Puzzles:
+    """Read the paper's puzzles and splits.
+
+    Raises:
+        InputError: The folder lacks a file, or it has another form.
+    """
+    try:
+        lines = (folder / CASES).read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines if line.strip()]
+        problems = [problem_of(row["problem"]) for row in rows]
+        known = [frozenset((c, i, j) for c, i, j in row["classes"]) for row in rows]
+        place = {problem: number for number, problem in enumerate(problems)}
+        splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
+        tests = [[place[problem_of(test)] for test in split] for split in splits]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
+            f"{type(error).__name__}. Give the folder that has both."
+        ) from error
+    return Puzzles(problems, known, tests)
+
+
+def measure_math24(
+    data: Path, chat: str | None = None, runs: int = 10, *, nested: bool = False
+) -> Report:
+    """Retrieve and answer for the paper's splits.
+
+    Args:
+        data: The folder of ``read_puzzles``.
+        chat: A chat model to ask as well.
+        runs: How many of the splits.
+        nested: Train a latent, too, whose settings each run chooses on its own training puzzles.
+    """
+    puzzles = read_puzzles(data)
+    chosen = range(min(runs, len(puzzles.splits)))
+    answerers: dict[str, Answer] = {REUSE: by_reuse}
+    if chat is not None:
+        from casewright.planner import chat_model
+
+        answerers[chat] = by_chat(chat_model(chat))
+    ways = representations(puzzles, nested=nested)
+    started = time.perf_counter()
+    rows = _retrieval_rows(puzzles, ways, chosen)
+    trained = time.perf_counter() - started
+    rows += _answer_rows(puzzles, ways, answerers, chosen)
+    pairs = zip(puzzles.problems, puzzles.classes, strict=True)
+    more = sum(bool(classes(problem) - own) for problem, own in pairs)
+    return Report(
+        bench="math24",
+        settings={"runs": len(chosen), "puzzles": len(puzzles.problems), "ks": list(KS)},
+        figures={
+            **_figures(rows),
+            "retrieval_seconds": trained,
+            "puzzles_with_more_classes_by_enumeration": float(more),
+        },
+        rows=rows,
+        notes=[
+            "Table 1: means over k from 1 to 5 where no k is told. SCO: a case with a common "
+            "larger factor; SCD: one that the same pair makes. A run's 30 test puzzles took no "
+            "part in training, its learning rate included.",
+            "Table 2: one answer is checked exactly. Revise: a second attempt that is told what "
+            "was wrong. Without a model the plans of the nearest case are carried over; general "
+            "context is one and the same plan for all, the trivial answer. Of a plan's factor all "
+            "pairs are tried, so the controls that try one factor for all puzzles are what "
+            "retrieval has to be better than.",
+            "The settings of the latent by comparison were chosen on the training puzzles of all "
+            "runs together; --nested chooses them within each run.",
+            "The paper's Table 2 is of chat models that are not here; --chat asks one.",
+        ],
+        draw=lambda axes: _draw(axes, rows),
+        titles={"1": "Table 1: retrieval", "2": "Table 2: answers"},
+    )
+
+
+def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
+    """Return each way to represent puzzles by its name; a run is trained once and then kept.
+
+    Args:
+        puzzles: With their splits.
+        nested: With the latent whose settings each run chooses.
+    """
+    problems = puzzles.problems
+
+    def of_counts(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        return np.stack([counts(problem) for problem in problems])
+
+    def paper(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[place] for place in places]
+        return train_paper_latent(known, labels, seed=run).vectors(problems)
+
+    def comparing(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[place] for place in places]
+        return train_comparing_latent(known, labels, seed=run).vectors(problems)
+
+    def chosen(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[place] for place in places]
+        apart = np.random.default_rng(run).permutation(len(known))[: len(known) // 4]
+        inner = Puzzles(known, labels, [apart.tolist()])
+
+        def precision(contrast: Contrast) -> float:
+            def trained(own: Sequence[int], of: Labels, _: int) -> Vectors:
+                some = [known[place] for place in own]
+                return train_comparing_latent(some, of, seed=run, contrast=contrast).vectors(known)
+
+            return float(table_of(inner, trained, [0])["SCD"][:, 0].mean())
+
+        best = max(GRID, key=precision)
+        return train_comparing_latent(known, labels, seed=run, contrast=best).vectors(problems)
+
+    def shuffled(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        order = np.random.default_rng(run).permutation(len(labels))
+        return comparing(places, [labels[place] for place in order], run)
+
+    def random(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        drawn = np.random.default_rng(run).standard_normal((len(problems), 64))
+        return drawn.astype(np.float32)
+
+    def solver(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [(larger, *pair) for larger in CATEGORIES for pair in PAIRS]
+        rows = [[float(one in own) for one in known] for own in puzzles.classes]
+        return np.array(rows, dtype=np.float32)
+
+    def kept(way: Represent) -> Represent:
+        made = cache(way)
+        return lambda places, labels, run: made(tuple(places), tuple(labels), run)
+
+    ways = {FEATURES: of_counts, PAPER: paper, COMPARING: comparing, SHUFFLED: shuffled}
+    ways |= {NESTED: chosen} if nested else {}
+    return {name: kept(way) for name, way in {**ways, RANDOM: random, SOLVER: solver}.items()}
+
+
+def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
+    """Return SCO's and SCD's figures of each k, mean of the runs: arrays (k, figure).
+
+    Args:
+        puzzles: With their splits. A run's other puzzles are its cases.
+        represent: Makes the vectors that are compared by their cosine.
+        runs: Which.
+    """
+    found: dict[str, list[Floats]] = {name: [] for name in RELEVANT}
+    for run in runs:
+        order = puzzles.nearest(represent, run)
+        for name in RELEVANT:
+            found[name].append(_run_figures(puzzles, order, run, name))
+    return {name: np.mean(each, axis=0) for name, each in found.items()}
+
+
+def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str) -> Floats:
+    known, cases, asked = puzzles.classes, puzzles.training(run), puzzles.splits[run]
+
+    def judge(test: int, case: int) -> bool:
+        return RELEVANT[name](known[test], known[case])
+
+    hits = np.array(
+        [[judge(test, case) for case in row] for test, row in zip(asked, order, strict=True)]
+    )
+    there = np.array([sum(judge(test, case) for case in cases) for test in asked])
+    figures: Floats = ranking_figures(hits, there).mean(axis=2)
+    return figures
+
+
+def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
+    """Answer by the plans of the nearest cases; without a case there is nothing to carry over."""
+    if kind == "none":
+        return False
+    own = plans if kind == "top" else (TRIVIAL,)
+    return any(check(made, problem).right for made in islice(attempts(problem, own), most))
+
+
+def by_own_pair(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
+    """Answer by the plans of the nearest cases at the places that these have, and no others."""
+    tried = attempts(problem, plans, other_pairs=False)
+    return any(check(made, problem).right for made in islice(tried, most))
+
+
+def by_plans(fixed: Sequence[Class]) -> Answer:
+    """Return an answerer that tries the same plans for all puzzles, whatever cases have."""
+
+    def answer(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
+        return by_reuse(problem, "top", fixed, most)
+
+    return answer
+
+
+def by_chat(model: BaseChatModel) -> Answer:
+    """Return an answerer that asks a chat model, and tells it what was wrong with a first try."""
+    chat = chat_text(model)
+
+    def answer(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
+        made = tries(chat, prompt(problem, kind, plans), problem)
+        return any(check(one, problem).right for one in islice(made, most))
+
+    return answer
+
+
+def _retrieval_rows(
+    puzzles: Puzzles, ways: dict[str, Represent], runs: Sequence[int]
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    with progress_bar("Training and retrieving", len(ways), show=None) as advance:
+        for name, way in ways.items():
+            for label, figures in table_of(puzzles, way, runs).items():
+                paper = TABLE_1.get((_PRINTED.get(name, ""), label))
+                lines: list[tuple[int | None, Floats, Sequence[float] | None]]
+                lines = [(None, figures.mean(axis=0), paper)]
+                if paper is not None:
+                    lines += [(k, line, None) for k, line in zip(KS, figures, strict=True)]
+                for k, line, told in lines:
+                    own = dict(zip(NAMES, map(float, line), strict=True))
+                    theirs = dict(zip(NAMES, told or (None,) * len(NAMES), strict=True))
+                    row = {"table": "1", "cases by": name, "relevant": label, "k": k, **own}
+                    rows.append({**row, **{f"paper {n}": v for n, v in theirs.items()}})
+            advance(1)
+    return rows
+
+
+def _answer_rows(
+    puzzles: Puzzles,
+    ways: dict[str, Represent],
+    answerers: dict[str, Answer],
+    runs: Sequence[int],
+) -> list[dict[str, Any]]:
+    way = ways[COMPARING]
+    asked: list[tuple[str, Represent, Answer, Kind, int]] = [
+        (name, way, answer, kind, most)
+        for name, answer in answerers.items()
+        for kind in KINDS
+        for most in (1, 2)
+    ]
+    for name, plans in CONTROLS.items():
+        asked.append((name, way, by_plans(plans), "general", len(plans)))
+    for most in (1, 2):
+        asked.append((RANDOM_CASE, ways[RANDOM], by_reuse, "top", most))
+        asked.append((OWN_PAIR, way, by_own_pair, "top", most))
+        if NESTED in ways:
+            asked.append((f"{REUSE}, by the {NESTED}", ways[NESTED], by_reuse, "top", most))
+    found = [
+        ((name, kind, most), answered(puzzles, way, answer, kind, runs, most))
+        for name, way, answer, kind, most in asked
+    ]
+    published = [
+        ((f"paper: {model}", kind, 1), shares)
+        for model, kinds in TABLE_2.items()
+        for kind, shares in zip(KINDS, kinds, strict=True)
+    ]
+    names = ("table", "answered by", "context", "attempts", *SHARES)
+    return [
+        dict(zip(names, ("2", *which, *shares), strict=True))
+        for which, shares in [*found, *published]
+    ]
+
+
+def answered(
+    puzzles: Puzzles,
+    represent: Represent,
+    answer: Answer,
+    kind: Kind,
+    runs: Sequence[int],
+    most: int = 1,
+) -> tuple[float | None, ...]:
+    """Ask for every test puzzle of the runs; return the shares of right answers, means of the runs.
+
+    Args:
+        puzzles: With their splits.
+        represent: What cases are retrieved by.
+        answer: Who answers.
+        kind: Of the query.
+        runs: Which.
+        most: Attempts: after the first the answerer is told what was wrong.
+    """
+    shares: list[list[float]] = [[], [], []]
+    known = puzzles.classes
+    for run in runs:
+        right: list[list[bool]] = [[], [], []]
+        for test, row in zip(puzzles.splits[run], puzzles.nearest(represent, run), strict=True):
+            own = known[row[0]]
+            done = answer(puzzles.problems[test], kind, sorted(own, reverse=True), most)
+            right[0].append(done)
+            right[1 if known[test] & own else 2].append(done)
+        for share, found in zip(shares, right, strict=True):
+            if found:
+                share.append(mean(found))
+    return tuple(mean(share) if share else None for share in shares)
+
+
+def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    slugs = {FEATURES: "features", PAPER: "paper_network", COMPARING: "comparing"}
+    figures = {
+        f"{row['relevant'].lower()}_{figure.lower()}_{slugs[row['cases by']]}": row[figure]
+        for row in rows
+        if row["table"] == "1" and row["k"] is None and row["cases by"] in slugs
+        for figure in NAMES
+    }
+    own = [row for row in rows if row["table"] == "2" and row["answered by"] == REUSE]
+    top = {row["attempts"]: row["accuracy"] for row in own if row["context"] == "top"}
+    return {**figures, "reuse_accuracy": top[1], "revise_gain": top[2] - top[1]}
+
+
+def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    for name in (FEATURES, PAPER, COMPARING):
+        own = [r for r in rows if r.get("cases by") == name and r["relevant"] == "SCD" and r["k"]]
+        axes.plot([r["k"] for r in own], [r["precision"] for r in own], marker="o", label=name)
+    axes.axhline(TABLE_1["latent", "SCD"][0], color="grey", linestyle=":", label="paper's mean")
+    axes.set_xlabel("nearest cases, k")
+    axes.set_ylabel("SCD precision")
+    axes.set_xticks(KS)
+    axes.set_ylim(0, 1)
+    axes.legend()

@@ -1,0 +1,186 @@
+"""Batches to train the reader of cards with: cells are drawn once, cards dealt from them.
+
+Drawing a card takes milliseconds, a training step must not wait for it. Cards are put together
+from a pool of cells, then turned, stretched, thickened and roughened all at once by torch. Whole
+cards and images that are no cards, drawn to the last pixel as they will be read, are mixed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_math24.card_image import INPUT_SIDE, card_input
+from casewright_math24.cards import (
+    COUNT,
+    CardStyle,
+    draw_style,
+    render_card,
+    render_texts,
+)
+from casewright_math24.non_cards import (
+    LEARNED,
+    Fonts,
+    draw_non_card,
+    strange_text,
+)
+from casewright_math24.puzzle import LARGEST
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Images of a step: dealt from cells, drawn whole, and no cards.
+DEALT, DRAWN, OTHER = 36, 10, 18
+#: Sizes of the pools: styles of cells, whole cards, images that are no cards.
+STYLES, CARDS, NON_CARDS = 480, 5000, 5000
+#: Cells that a style has beside the 13 numbers: an empty one and strange ones.
+STRANGE = 6
+#: The number of a place that holds none from 1 to 13.
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """What batches are dealt from, as grey levels of 0 to 255.
+
+    Attributes:
+        cells: (styles, 1 + 13 + STRANGE, 45, 45); the first of a style is empty.
+        cards: Whole cards (n, 90, 90).
+        numbers: Their numbers less one (n, 4).
+        others: Images that are no cards (m, 90, 90).
+    """
+
+    cells: NDArray[np.uint8]
+    cards: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+    others: NDArray[np.uint8]
+
+
+def drawn_cards(
+    rng: np.random.Generator, fonts: Fonts, count: int, *, plain: float = 0.0
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Draw cards in random styles, a share of them in the plain setting.
+
+    Returns:
+        Grey levels (count, 90, 90), and the numbers less one (count, 4).
+    """
+    numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
+    images = np.empty((count, INPUT_SIDE, INPUT_SIDE), dtype=np.uint8)
+    for row in range(count):
+        style = draw_style(rng, fonts) if rng.random() >= plain else None
+        images[row] = _bytes(card_input(render_card(numbers[row].tolist(), style)))
+    return images, numbers - 1
+
+
+def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
+    """Draw what batches are dealt from; about a minute."""
+    cards, numbers = drawn_cards(rng, fonts, CARDS, plain=0.1)
+    others = np.stack(
+        [_bytes(card_input(draw_non_card(LEARNED, rng, fonts))) for _ in range(NON_CARDS)]
+    )
+    return Pools(np.stack([_cells(rng, fonts) for _ in range(STYLES)]), cards, numbers, others)
+
+
+def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
+    """Draw the cells of one style, upright and clean, five cards of four."""
+    texts = ["", *map(str, range(1, LARGEST + 1))]
+    texts += [strange_text(rng) for _ in range(STRANGE)]
+    base = draw_style(rng, fonts, rotation=0)
+    made: list[NDArray[np.uint8]] = []
+    for start in range(0, len(texts), COUNT):
+        # Ink and noise come later; offsets change, so that a number is at no one place.
+        style = CardStyle(
+            font=base.font,
+            size=base.size,
+            lines=base.lines,
+            offsets=draw_style(rng, fonts).offsets,
+        )
+        card = _bytes(card_input(render_texts(texts[start : start + COUNT], style)))
+        half = INPUT_SIDE // 2
+        made += [card[y : y + half, x : x + half] for y in (0, half) for x in (0, half)]
+    return np.stack(made)
+
+
+def _bytes(grey: NDArray[np.float32]) -> NDArray[np.uint8]:
+    return (grey * 255).round().astype(np.uint8)
+
+
+def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Deal a batch.
+
+    Returns:
+        Images (n, 90, 90) of grey levels from 0 to 1, and for each place the number less one, or
+        ``NONE`` (n, 4).
+    """
+    import torch
+
+    chosen = rng.integers(1, LARGEST + 1, (DEALT, COUNT))
+    for row in np.flatnonzero(rng.random(DEALT) < 0.2):
+        places = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
+        # Half of these cards lack numbers, the others have strange ones.
+        strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(places))
+        chosen[row, places] = strange if rng.random() < 0.5 else 0
+    cells = pools.cells[rng.integers(len(pools.cells), size=(DEALT, 1)), chosen]
+    half = INPUT_SIDE // 2
+    dealt = cells.reshape(DEALT, 2, 2, half, half).transpose(0, 1, 3, 2, 4)
+    dealt = dealt.reshape(DEALT, INPUT_SIDE, INPUT_SIDE)
+    places = np.where((chosen >= 1) & (chosen <= LARGEST), chosen - 1, NONE)
+
+    cards = rng.integers(len(pools.cards), size=DRAWN)
+    others = pools.others[rng.integers(len(pools.others), size=OTHER)]
+    # Mirrored, a number may be another one, but what is no card stays none.
+    others = others if rng.random() < 0.5 else np.ascontiguousarray(others[:, :, ::-1])
+    # The rest of them stays as it is, as whole cards do: no corner betrays what is no card.
+    turned = np.concatenate([dealt, others[: OTHER // 2]])
+    images = torch.cat(
+        [
+            _varied(torch.from_numpy(turned).float() / 255, rng),
+            torch.from_numpy(np.concatenate([others[OTHER // 2 :], pools.cards[cards]])).float()
+            / 255,
+        ]
+    )
+    wanted = np.concatenate([places, np.full((OTHER, COUNT), NONE), pools.numbers[cards]])
+    return images, torch.from_numpy(wanted)
+
+
+def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
+    """Turn, stretch, slant and shift images (n, 90, 90); thicken, blur and roughen them."""
+    import torch
+    from torch.nn import functional
+
+    count = len(images)
+
+    def drawn(low: float, high: float) -> NDArray[np.float64]:
+        return rng.uniform(low, high, count)
+
+    angle, slant = np.deg2rad(drawn(-17, 17)), drawn(-0.12, 0.12)
+    wide, high = drawn(0.9, 1.18), drawn(0.9, 1.18)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    rows = np.stack(
+        [
+            np.stack([wide * cosine, -high * sine + slant, drawn(-0.05, 0.05)], axis=1),
+            np.stack([wide * sine, high * cosine, drawn(-0.05, 0.05)], axis=1),
+        ],
+        axis=1,
+    )
+    grid = functional.affine_grid(
+        torch.from_numpy(rows).float(), [count, 1, INPUT_SIDE, INPUT_SIDE], align_corners=False
+    )
+    # What comes into view beside the image is white, as the paper of a dealt card is.
+    out = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
+    share = torch.from_numpy(np.clip(drawn(-0.5, 0.8), 0, None)).float().view(-1, 1, 1, 1)
+    if rng.random() < 0.5:
+        thin = functional.max_pool2d(out, 3, 1, 1)
+        out = out + share * 0.7 * (thin - out)
+    else:
+        out = out + share * (-functional.max_pool2d(-out, 3, 1, 1) - out)
+    if rng.random() < 0.3:
+        side = int(rng.integers(36, INPUT_SIDE))
+        out = functional.interpolate(out, (side, side), mode="bilinear", antialias=True)
+        out = functional.interpolate(out, (INPUT_SIDE, INPUT_SIDE), mode="bilinear")
+    rough = np.clip(drawn(-0.08, 0.16), 0, None) * rng.uniform(0, 1, count)
+    noise = torch.from_numpy(rng.standard_normal(out.shape, dtype=np.float32))
+    return (out + torch.from_numpy(rough).float().view(-1, 1, 1, 1) * noise).squeeze(1)

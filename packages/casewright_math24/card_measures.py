@@ -1,0 +1,90 @@
+"""How well a network reads cards, on cards that are drawn afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright_mcbr.fonts import training_fonts, unseen_fonts
+from casewright_math24.card_reader import CardReader
+from casewright_math24.cards import COUNT, draw_style, render_card
+from casewright_math24.non_cards import LEARNED, UNSEEN, Fonts, Kind, draw_non_card
+from casewright_math24.puzzle import LARGEST
+
+#: Share of the learned images that are no cards that the threshold refuses, and its bounds.
+REFUSED, LEAST, MOST = 0.98, 0.2, 0.9
+
+
+def measure(
+    target: Path, *, seed: int = 0, cards: int = 10_000, plain: int = 2000
+) -> dict[str, float]:
+    """Measure a network on fresh images; other seeds than the training's give unseen ones.
+
+    Args:
+        target: The network's file.
+        seed: Of the images.
+        cards: Number of cards in learned fonts, of those in unseen ones, and of other images.
+        plain: Number of cards in the plain setting.
+
+    Returns:
+        Shares from 0 to 1. Of cards, those read right, all four numbers, and not refused:
+        ``plain``, ``training_fonts``, ``unseen_fonts`` (turned by up to 15° both);
+        ``cards_refused`` in unseen fonts. Of other images those that are refused:
+        ``non_cards_refused`` of the kinds that were learned, in unseen fonts,
+        ``unseen_kinds_refused`` of other kinds. And the ``threshold`` itself.
+    """
+    reader = CardReader(target)
+    rng = np.random.default_rng(seed)
+    unseen: Fonts = unseen_fonts()
+    plain_right, _ = _read(reader, rng, None, plain)
+    learned_right, _ = _read(reader, rng, [None, *training_fonts()], cards)
+    unseen_right, unseen_sure = _read(reader, rng, unseen, cards)
+    limit = reader.threshold
+    return {
+        "plain": plain_right,
+        "training_fonts": learned_right,
+        "unseen_fonts": unseen_right,
+        "cards_refused": float((unseen_sure < limit).mean()),
+        "non_cards_refused": float((_sure(reader, LEARNED, rng, unseen, cards) < limit).mean()),
+        "unseen_kinds_refused": float((_sure(reader, UNSEEN, rng, unseen, cards) < limit).mean()),
+        "threshold": limit,
+    }
+
+
+def chosen_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float:
+    """Return the confidence below which an image is taken for no card.
+
+    It is the least one that refuses 98 of 100 learned images in learned fonts that are no cards:
+    cards in unseen fonts are read with less confidence, and are to be read all the same.
+    """
+    rng = np.random.default_rng(seed)
+    sure = _sure(CardReader(target), LEARNED, rng, [None, *training_fonts()], count)
+    return float(np.quantile(sure, REFUSED).clip(LEAST, MOST))
+
+
+def _read(
+    reader: CardReader, rng: np.random.Generator, fonts: Fonts | None, count: int
+) -> tuple[float, NDArray[np.float32]]:
+    """Return the share of fresh cards read right, and how sure of each; no fonts: plain ones."""
+    numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
+    found = reader.probabilities(
+        render_card(row.tolist(), draw_style(rng, fonts) if fonts else None) for row in numbers
+    )
+    sure = found.max(axis=2).min(axis=1)
+    right = (found.argmax(axis=2) + 1 == numbers).all(axis=1) & (sure >= reader.threshold)
+    return float(right.mean()), sure
+
+
+def _sure(
+    reader: CardReader,
+    kinds: Mapping[str, Kind],
+    rng: np.random.Generator,
+    fonts: Fonts,
+    count: int,
+) -> NDArray[np.float32]:
+    found = reader.probabilities(draw_non_card(kinds, rng, fonts) for _ in range(count))
+    sure: NDArray[np.float32] = found.max(axis=2).min(axis=1)
+    return sure

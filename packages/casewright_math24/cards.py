@@ -1,0 +1,138 @@
+"""Card images of Math-24: four numbers from 1 to 13 in a 2×2 grid, row by row.
+
+The plain setting is that of MCBR-RAG (Marom 2024): one font, upright, clean. A style changes the
+font, turns the card, adds noise, and so on; the same numbers and style give the same image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from casewright_mcbr.fonts import font_of
+from casewright_math24.puzzle import checked_numbers
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+#: Width and height of a card, and of each of its four cells, in pixels.
+SIDE, CELL = 180, 90
+#: The numbers on a card.
+COUNT = 4
+
+Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class CardStyle:
+    """How a card looks. The defaults are the plain setting.
+
+    Attributes:
+        font: A font file; ``None`` for the scalable font that comes with Pillow.
+        size: Font size as a share of a cell's height.
+        rotation: Degrees by which the card is turned, counter-clockwise.
+        noise: Standard deviation of Gaussian noise, in grey levels of 0 to 255.
+        blur: Radius of a Gaussian blur, in pixels.
+        ink: Grey level of the numbers; lighter than ``paper`` on an inverted card.
+        paper: Grey level of what is behind them.
+        lines: Whether a border and the lines between the cells are drawn.
+        offsets: For each number, pixels to the right and down from its cell's centre.
+        seed: Of the noise.
+    """
+
+    font: Path | None = None
+    size: float = 0.45
+    rotation: float = 0.0
+    noise: float = 0.0
+    blur: float = 0.0
+    ink: int = 0
+    paper: int = 255
+    lines: bool = False
+    offsets: Offsets = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
+    seed: int = 0
+
+
+def draw_style(
+    rng: np.random.Generator, fonts: Sequence[Path | None], *, rotation: float = 15.0
+) -> CardStyle:
+    """Draw a style at random.
+
+    Args:
+        rng: Where chance comes from.
+        fonts: The fonts to choose from; none stands for Pillow's own.
+        rotation: The card is turned by at most as many degrees, either way.
+    """
+    ink, paper = 0, 255
+    if rng.random() < 0.7:
+        ink, paper = int(rng.integers(0, 90)), int(rng.integers(165, 256))
+    if rng.random() < 0.15:
+        ink, paper = paper, ink
+    shifts = rng.uniform(-5, 5, (COUNT, 2)).round(2).tolist()
+    first, second, third, fourth = ((x, y) for x, y in shifts)
+    return CardStyle(
+        font=fonts[int(rng.integers(len(fonts)))] if fonts else None,
+        size=float(rng.uniform(0.35, 0.52)),
+        rotation=float(rng.uniform(-rotation, rotation)),
+        noise=float(rng.uniform(0, 25)) if rng.random() < 0.7 else 0.0,
+        blur=float(rng.uniform(0, 1.5)) if rng.random() < 0.5 else 0.0,
+        ink=ink,
+        paper=paper,
+        lines=bool(rng.random() < 0.4),
+        offsets=(first, second, third, fourth),
+        seed=int(rng.integers(2**31)),
+    )
+
+
+def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image.Image:
+    """Draw a card.
+
+    Args:
+        numbers: Four whole numbers from 1 to 13: upper left, upper right, lower left, lower right.
+        style: How it looks; ``None`` for the plain setting.
+
+    Returns:
+        A grey image (mode "L") of 180×180 pixels.
+
+    Raises:
+        InputError: These are not four whole numbers from 1 to 13, or the font cannot be read.
+    """
+    return render_texts([str(number) for number in checked_numbers(numbers)], style)
+
+
+def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.Image:
+    """Draw any four texts as a card, an empty one as an empty cell; see ``render_card``."""
+    from PIL import Image, ImageDraw
+
+    chosen = style or CardStyle()
+    image = Image.new("L", (SIDE, SIDE), chosen.paper)
+    pen = ImageDraw.Draw(image)
+    if chosen.lines:
+        pen.rectangle((1, 1, SIDE - 2, SIDE - 2), outline=chosen.ink, width=2)
+        pen.line((CELL, 0, CELL, SIDE), fill=chosen.ink, width=2)
+        pen.line((0, CELL, SIDE, CELL), fill=chosen.ink, width=2)
+    font = font_of(chosen.font, max(1, round(chosen.size * CELL)))
+    for place, (text, (right, down)) in enumerate(zip(texts, chosen.offsets, strict=True)):
+        row, column = divmod(place, 2)
+        centre = ((column + 0.5) * CELL + right, (row + 0.5) * CELL + down)
+        pen.text(centre, text, fill=chosen.ink, font=font, anchor="mm")
+    return finished(image, chosen)
+
+
+def finished(image: Image.Image, style: CardStyle) -> Image.Image:
+    """Turn, blur and roughen a grey image as a style says."""
+    from PIL import Image, ImageFilter
+
+    if style.rotation:
+        image = image.rotate(style.rotation, Image.Resampling.BICUBIC, fillcolor=style.paper)
+    if style.blur:
+        image = image.filter(ImageFilter.GaussianBlur(style.blur))
+    if style.noise:
+        rng = np.random.default_rng(style.seed)
+        grey = np.asarray(image, dtype=np.float32)
+        grey = grey + style.noise * rng.standard_normal(grey.shape, dtype=np.float32)
+        image = Image.fromarray(grey.clip(0, 255).round().astype(np.uint8))
+    return image

@@ -1,0 +1,250 @@
+"""Images that are no cards, for a reader to learn, and be tested, that it must refuse them.
+
+``LEARNED`` kinds are shown in training (outlier exposure, Hendrycks et al. 2019). ``UNSEEN`` kinds
+never are: how many of them are refused says more about pictures that nobody thought of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from casewright_mcbr.fonts import font_of
+from casewright_math24.cards import (
+    CELL,
+    SIDE,
+    CardStyle,
+    draw_style,
+    finished,
+    render_texts,
+)
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
+
+Fonts = Sequence[Path | None]
+Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
+
+#: Letters that look like no digit in any font.
+LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
+
+
+def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
+    """Draw an image of a random kind, 180×180 pixels of mode "L"."""
+    return kinds[str(rng.choice(list(kinds)))](rng, draw_style(rng, fonts))
+
+
+def strange_text(rng: np.random.Generator) -> str:
+    """Return what may stand in a cell but is no number from 1 to 13: letters, 0, 14 and more."""
+    chance = rng.random()
+    if chance < 0.4:
+        return str(rng.integers(14, 100))
+    if chance < 0.5:
+        return str(rng.integers(100, 1000))
+    if chance < 0.55:
+        return "0"
+    return word(rng, 1 if chance < 0.8 else 2)
+
+
+def word(rng: np.random.Generator, length: int) -> str:
+    """Return random letters."""
+    return "".join(LETTERS[int(i)] for i in rng.integers(len(LETTERS), size=length))
+
+
+def _blank(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    return render_texts([""] * 4, style)
+
+
+def _noise(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Noise of one coarseness; of some coarsenesses together it looks like a photograph."""
+    scales = rng.choice([1, 2, 4, 8, 16, 32], size=int(rng.integers(1, 5)), replace=False)
+    return _grey(sum((_cloud(rng, int(scale)) for scale in scales), np.zeros((SIDE, SIDE))))
+
+
+def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    across, down = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE))
+    angle = rng.uniform(0, 2 * np.pi)
+    levels = across * np.cos(angle) + down * np.sin(angle)
+    if rng.random() < 0.5:
+        levels = np.hypot(across - rng.uniform(-1, 1), down - rng.uniform(-1, 1))
+    return _grey(levels + rng.uniform(0, 0.1) * rng.standard_normal(levels.shape))
+
+
+def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Large shapes of many greys on a cloudy ground."""
+    image = _grey(_cloud(rng, 32) + _cloud(rng, 16))
+    _shapes_on(image, rng, int(rng.integers(3, 12)), None)
+    return finished(image, style)
+
+
+def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Lines and outlines in the style's ink."""
+    image = render_texts([""] * 4, CardStyle(ink=style.ink, paper=style.paper, lines=style.lines))
+    _shapes_on(image, rng, int(rng.integers(1, 14)), style.ink)
+    return finished(image, style)
+
+
+def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Lines of text, a few large words or many small ones."""
+    image, pen = _sheet(style)
+    height = int(rng.integers(9, 48))
+    font = font_of(style.font, height)
+    for top in range(int(rng.integers(0, height)), SIDE, int(height * 1.3)):
+        lengths = rng.integers(1, 9, size=8)
+        text = " ".join(
+            word(rng, int(n)) if rng.random() < 0.8 else str(rng.integers(2000)) for n in lengths
+        )
+        pen.text((int(rng.integers(2, 12)), top), text, fill=style.ink, font=font)
+    return finished(image, style)
+
+
+def _large(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """One number or letter in the middle."""
+    text = str(rng.integers(0, 100)) if rng.random() < 0.7 else word(rng, 1)
+    return _placed([text], [(0.5, 0.5)], rng.uniform(0.25, 0.9), style)
+
+
+def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Numbers in rows and columns, but not two of each."""
+    rows, columns = (
+        (1, 2),
+        (2, 1),
+        (1, 4),
+        (4, 1),
+        (2, 3),
+        (3, 2),
+        (3, 3),
+        (4, 4),
+        (1, 3),
+        (3, 1),
+    )[int(rng.integers(10))]
+    places = [
+        ((column + 0.5) / columns, (row + 0.5) / rows)
+        for row in range(rows)
+        for column in range(columns)
+    ]
+    texts = [str(rng.integers(1, 14)) for _ in places]
+    return _placed(texts, places, rng.uniform(0.4, 0.6) / max(rows, columns, 2), style)
+
+
+def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Numbers anywhere, more than four or fewer."""
+    places = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
+    texts = [str(rng.integers(1, 14)) for _ in places]
+    return _placed(texts, [(x, y) for x, y in places], rng.uniform(0.12, 0.3), style)
+
+
+def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """A card of which some cells are empty or hold no number from 1 to 13."""
+    texts = [str(rng.integers(1, 14)) for _ in range(4)]
+    empty = rng.random() < 0.5
+    for place in rng.choice(4, size=int(rng.integers(1, 5)), replace=False):
+        texts[int(place)] = "" if empty else strange_text(rng)
+    return render_texts(texts, style)
+
+
+def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    cells = int(rng.integers(2, 12))
+    index = np.arange(SIDE) * cells // SIDE
+    return finished(_grey((index[:, None] + index) % 2 * 1.0), style)
+
+
+def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """A bar chart with numbers under its axis."""
+    image, pen = _sheet(style)
+    count = int(rng.integers(3, 7))
+    wide = (SIDE - 30) / count
+    for bar in range(count):
+        left = 22 + bar * wide
+        pen.rectangle((left, int(rng.integers(15, 150)), left + wide * 0.7, 155), fill=style.ink)
+        pen.text((left, 160), str(bar + 1), fill=style.ink, font=font_of(style.font, 14))
+    pen.line((18, 10, 18, 156, 176, 156), fill=style.ink, width=2)
+    return finished(image, style)
+
+
+def _smiley(rng: np.random.Generator, style: CardStyle) -> Image.Image:
+    """Four faces in a grid: the layout of a card without a number."""
+    image, pen = _sheet(style)
+    for left in (0, CELL):
+        for top in (0, CELL):
+            size = int(rng.integers(18, 36))
+            x, y = left + CELL // 2, top + CELL // 2
+            pen.ellipse((x - size, y - size, x + size, y + size), outline=style.ink, width=3)
+            for eye in (-size // 3, size // 3):
+                pen.ellipse((x + eye - 2, y - 9, x + eye + 2, y - 5), fill=style.ink)
+            pen.arc((x - 12, y - 6, x + 12, y + 14), 20, 160, fill=style.ink, width=3)
+    return finished(image, style)
+
+
+LEARNED: dict[str, Kind] = {
+    "blank": _blank,
+    "noise": _noise,
+    "gradient": _gradient,
+    "scene": _scene,
+    "shapes": _shapes,
+    "words": _words,
+    "one large character": _large,
+    "another grid": _other_grid,
+    "scattered numbers": _scattered,
+    "strange cells": _strange_cells,
+}
+UNSEEN: dict[str, Kind] = {"checkers": _checkers, "bar chart": _bars, "faces": _smiley}
+
+
+def _sheet(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("L", (SIDE, SIDE), style.paper)
+    return image, ImageDraw.Draw(image)
+
+
+def _placed(
+    texts: Sequence[str], places: Sequence[tuple[float, float]], size: float, style: CardStyle
+) -> Image.Image:
+    image, pen = _sheet(style)
+    font = font_of(style.font, max(8, round(size * SIDE)))
+    for text, (x, y) in zip(texts, places, strict=True):
+        pen.text((x * SIDE, y * SIDE), text, fill=style.ink, font=font, anchor="mm")
+    return finished(image, style)
+
+
+def _shapes_on(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
+    """Draw random shapes: filled ones of random greys without ``ink``, else outlines."""
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(image)
+    for _ in range(count):
+        x, right = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
+        y, bottom = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
+        grey = int(rng.integers(256)) if ink is None else ink
+        width = int(rng.integers(1, 9))
+        filled = grey if ink is None else None
+        match int(rng.integers(4)):
+            case 0:
+                pen.ellipse((x, y, right, bottom), fill=filled, outline=grey, width=width)
+            case 1:
+                pen.rectangle((x, y, right, bottom), fill=filled, outline=grey, width=width)
+            case 2:
+                pen.line((x, bottom, right, y), fill=grey, width=width)
+            case _:
+                start, end = rng.integers(0, 360, 2).tolist()
+                pen.arc((x, y, right, bottom), start, end, fill=grey, width=width)
+
+
+def _cloud(rng: np.random.Generator, scale: int) -> np.ndarray:
+    """Smooth noise (180, 180) whose features are about ``scale`` pixels wide."""
+    from PIL import Image
+
+    small = rng.standard_normal((SIDE // scale + 2,) * 2).astype(np.float32)
+    large = Image.fromarray(small).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    return np.asarray(large, dtype=np.float64) * float(rng.uniform(0.2, 1.0))
+
+
+def _grey(levels: np.ndarray) -> Image.Image:
+    from PIL import Image
+
+    low, high = levels.min(), levels.max()
+    return Image.fromarray(((levels - low) * (255 / max(high - low, 1e-9))).astype(np.uint8))

@@ -1,0 +1,64 @@
+"""The three kinds of queries: without context, with a general hint, with the nearest case's plan.
+
+After MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from casewright_math24.answer import FINAL, Check
+from casewright_math24.decomposition import CATEGORIES, Class
+from casewright_math24.puzzle import GOAL, Problem
+
+Kind = Literal["none", "general", "top"]
+KINDS: tuple[Kind, ...] = ("none", "general", "top")
+
+ROLE = f"""You solve puzzles of the game Math-24: four numbers are to make {GOAL}.
+Use each of the four numbers exactly once, with + - * / and brackets, and no other number.
+End with one line in plain text that has the whole expression, for example for 1 2 9 13:
+{FINAL} (13 + 9 + 2) * 1 = {GOAL}
+The line must have all four numbers in one expression; nothing else is read."""
+
+
+def question(problem: Problem) -> str:
+    """Return the puzzle as a question."""
+    return f"Make {GOAL} of these four numbers: {' '.join(map(str, problem))}"
+
+
+def prompt(problem: Problem, kind: Kind, plans: Sequence[Class] = ()) -> str:
+    """Return a query.
+
+    Args:
+        problem: The puzzle.
+        kind: ``none``; ``general``, how products of two pairs are found; ``top``, a case's plan.
+        plans: Those of the case, for ``top``.
+    """
+    if kind == "none":
+        return question(problem)
+    hint = _general() if kind == "general" else "\nor\n".join(_plan(problem, p) for p in plans)
+    return f"{question(problem)}\n\nA hint that may help:\n{hint}"
+
+
+def second(told: Check) -> str:
+    """Return what is said of a first attempt that was wrong."""
+    return f"{told.expression or 'Your answer'} is not right. {told.why} Try once more."
+
+
+def _general() -> str:
+    larger = ", ".join(map(str, CATEGORIES))
+    smaller = ", ".join(str(GOAL // one) for one in CATEGORIES)
+    return (
+        f"Let two of the numbers make one of {larger}, and the other two make {smaller} in that "
+        f"order. The product of the two is {GOAL}."
+    )
+
+
+def _plan(problem: Problem, plan: Class) -> str:
+    larger, first, last = plan
+    smaller = GOAL // larger
+    return (
+        f"Make {larger} of {problem[first]} and {problem[last]}; if that cannot be, make {larger} "
+        f"of another pair. Make {smaller} of the other two. Then {larger} * {smaller} = {GOAL}."
+    )

@@ -1,0 +1,182 @@
+"""Analyses agree with the engine's figures and the board, and what does not is found."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from casewright_backgammon.analysis import (
+    analysis_text,
+    best_play_of,
+    error_name,
+    percent,
+    signed,
+)
+from casewright_backgammon.analysis_check import analysis_flaws
+from casewright_backgammon.case_base import shipped_decisions
+from casewright_backgammon.decision import Candidate, Decision
+from casewright_backgammon.position import START, Position, side_of
+
+#: By GNU Backgammon at two plies.
+OPENING = Decision(
+    "test",
+    START,
+    (3, 1),
+    (
+        Candidate("8/5 6/5", 0.218, (0.551, 0.17, 0.008, 0.117, 0.005)),
+        Candidate("24/23 13/10", -0.011, (0.496, 0.139, 0.006, 0.138, 0.006)),
+        Candidate("24/20", -0.025, (0.494, 0.128, 0.005, 0.133, 0.005)),
+        Candidate("13/9", -0.026, (0.49, 0.144, 0.007, 0.141, 0.007)),
+    ),
+    1,
+)
+RIGHT = (
+    "With 3-1, 8/5 6/5 makes the 5 point. It is worth +0.218 and wins 55.1% of the games, 17.0% "
+    "with a gammon. The play that was made, 24/23 13/10, gives up 0.229, a very bad play: it does "
+    "not make the 5 point and wins 5.5 percentage points less often. Best play: 8/5 6/5."
+)
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Decision]:
+    return random.Random(1).sample(shipped_decisions(), 150)
+
+
+def test_a_text_without_flaws_has_none() -> None:
+    assert analysis_flaws(RIGHT, OPENING) == []
+
+
+def test_analyses_have_no_flaws_whatever_the_seed(some: list[Decision]) -> None:
+    for seed in (0, 1):
+        flaws = [flaw for one in some for flaw in analysis_flaws(analysis_text(one, seed), one)]
+        assert flaws == []
+
+
+def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
+    some: list[Decision],
+) -> None:
+    for one in some:
+        text = analysis_text(one)
+        assert best_play_of(text) == one.best.play
+        assert text.endswith(f"Best play: {one.best.play}.")
+        # The last is the play alone.
+        assert 3 <= len(re.findall(r"[.](?: |$)", text)) <= 7
+
+
+def test_an_analysis_names_the_play_that_was_made(some: list[Decision]) -> None:
+    for one in some:
+        assert one.candidates[one.played].play in analysis_text(one)
+
+
+def test_the_same_seed_has_the_same_text_and_another_mostly_another(some: list[Decision]) -> None:
+    assert all(analysis_text(one, 3) == analysis_text(one, 3) for one in some)
+    differ = sum(analysis_text(one, 3) != analysis_text(one, 4) for one in some)
+    assert differ > 0.9 * len(some)
+
+
+def test_no_sentence_is_broken(some: list[Decision]) -> None:
+    for one in some:
+        text = analysis_text(one)
+        assert not re.search(r"  | ,|\.\.|:\.|,\.|\bNone\b|a [aeiou]|an [bcdg]|\b1 pips", text), (
+            text
+        )
+        for sentence in re.split(r"(?<=[.]) ", text):
+            assert re.match(r"[A-Z]|bar/|\d", sentence), text
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("+0.218", "+0.318"),
+        ("+0.218", "-0.218"),
+        ("0.229", "0.129"),
+        ("55.1%", "45.1%"),
+        ("17.0%", "12.0%"),
+        ("5.5 percentage", "6.5 percentage"),
+        ("less often", "more often"),
+        ("With 3-1", "With 4-1"),
+        ("makes the 5 point.", "makes the 4 point."),
+        ("makes the 5 point.", "hits a checker."),
+        ("makes the 5 point.", "leaves 11 shots out of 36."),
+        ("not make the 5 point", "not split the back checkers"),
+        ("a very bad play", "a doubtful play"),
+        ("24/23 13/10,", "24/22 13/10,"),
+        ("24/23 13/10,", "7/4,"),
+        ("Best play: 8/5 6/5", "Best play: 24/20"),
+        ("Best play: 8/5 6/5", "Best play: 8/4 6/5"),
+        ("Best play: 8/5 6/5", "That is all"),
+    ],
+)
+def test_a_changed_statement_is_found(right: str, wrong: str) -> None:
+    assert right in RIGHT
+    assert analysis_flaws(RIGHT.replace(right, wrong), OPENING)
+
+
+def test_changed_figures_of_an_analysis_are_found(some: list[Decision]) -> None:
+    figures = found = 0
+    for one in some:
+        text = analysis_text(one)
+        for figure in re.finditer(r"(?<![\w/])[+-]?\d+\.\d+", text):
+            more = f"{float(figure[0]) + 0.3:+.3f}"
+            if not figure[0].startswith(("+", "-")):
+                more = more.removeprefix("+") if len(figure[0]) == 5 else "100.9"
+            figures += 1
+            found += bool(analysis_flaws(text[: figure.start()] + more + text[figure.end() :], one))
+    assert figures > 500
+    assert found > 0.99 * figures
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The engine prefers it. **Best play:** 8/5 6/5",
+        "Best play: `8/5 6/5`.",
+        "First I thought of 24/20. best play: 8/5, 6/5",
+        "Best play: 24/20.\nNo: Best play: 8/5 6/5",
+    ],
+)
+def test_the_best_play_is_read_however_a_model_writes_it(text: str) -> None:
+    assert best_play_of(text) == "8/5 6/5"
+
+
+def test_a_text_without_a_best_play_has_none() -> None:
+    assert best_play_of("8/5 6/5 is best.") is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "8/5 6/5 makes the five point and does not hit.",
+        "If you rolled 4-2 next, you could hit.",
+        "Making the 5 point with 8/5 6/5 is worth 0.229 more than 24/23 13/10.",
+        "8/5 6/5 has an equity of 0.218 and wins 0.551 of the games; 13/9 is at -0.03.",
+        "The opponent hits less often.",
+        "The step 6/5 alone would not do.",
+    ],
+)
+def test_what_does_not_contradict_the_figures_is_no_flaw(said: str) -> None:
+    assert analysis_flaws(f"{said} Best play: 8/5 6/5.", OPENING) == []
+
+
+def test_where_nothing_is_to_choose_the_text_says_so() -> None:
+    only = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
+    assert "8/5 6/5 is the only play." in analysis_text(only)
+    none = (Candidate("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
+    stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
+    text = analysis_text(replace(only, position=stuck, candidates=none))
+    assert "no checker can move" in text
+    assert best_play_of(text) == "cannot move"
+    assert analysis_flaws(text, replace(only, position=stuck, candidates=none)) == []
+
+
+def test_names_of_errors_follow_the_engines_thresholds() -> None:
+    names = [error_name(lost) for lost in (0.029, 0.03, 0.06, 0.12)]
+    assert names == ["", "doubtful", "bad", "very bad"]
+
+
+def test_figures_are_written_in_one_way() -> None:
+    assert [signed(one) for one in (0.2181, -0.0004, -1.0)] == ["+0.218", "+0.000", "-1.000"]
+    assert percent(0.0815) in ("8.1%", "8.2%")

@@ -1,0 +1,293 @@
+"""From a position and a roll to a checked analysis, and nothing kept but what the engine says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright_backgammon import domain
+from casewright_backgammon.advice import carried_over
+from casewright_backgammon.analysis import analysis_text
+from casewright_backgammon.answerer import BoardAnswer, BoardAnswerer
+from casewright_backgammon.board_image import board_png, render_board
+from casewright_backgammon.board_reader import shipped_reader
+from casewright_backgammon.case_base import shipped_decisions
+from casewright_backgammon.cases import (
+    DECISION,
+    POSITION,
+    case_text,
+    decision_case,
+    decision_schema,
+    roll_text,
+    verified,
+)
+from casewright_backgammon.decision import Decision, decision_of
+from casewright_backgammon.judge import NetworkJudge
+from casewright_backgammon.latent import shipped_network
+from casewright_backgammon.lines import lines_of, told_of
+from casewright_backgammon.moves import Play, legal_plays
+from casewright_backgammon.page import page_of
+from casewright_backgammon.position import START, Position
+from casewright.domains.domain import OpenDomain
+from casewright.domains.own_answer import OwnRequest
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseStore
+from casewright.tools import Toolbox
+from tests.support.examples import at_most
+
+NETWORK = shipped_network()
+#: A decision with many legal plays.
+ASKED = max(shipped_decisions()[500:520], key=lambda one: len(legal_plays(one.position, one.dice)))
+
+
+def read(image: bytes) -> Position:
+    return shipped_reader().read(image).position
+
+
+def store_of(decisions: Sequence[Decision]) -> CaseStore:
+    store = CaseStore(decision_schema(read, NETWORK), ":memory:")
+    store.add([decision_case(one) for one in decisions])
+    return store
+
+
+@pytest.fixture(scope="module")
+def store() -> CaseStore:
+    known = shipped_decisions()[::4]
+    return store_of([one for one in known if one.position != ASKED.position])
+
+
+class SureJudge(NetworkJudge):
+    """The network's figures, as though they were proof."""
+
+    name = "the test's engine"
+    proves = True
+
+
+def answered(store: CaseStore, **more: object) -> BoardAnswer:
+    judge = SureJudge(NETWORK) if more.get("retain") else NetworkJudge(NETWORK)
+    return BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, **more)  # type: ignore[arg-type]
+
+
+def test_advice_is_legal_its_cases_are_of_the_roll_and_the_check_names_its_judge(
+    store: CaseStore,
+) -> None:
+    found = answered(store)
+    legal = {play.text for play in legal_plays(ASKED.position, ASKED.dice)}
+    assert len(found.hits) == 3
+    assert {hit.case.metadata["roll"] for hit in found.hits} == {roll_text(ASKED.dice)}
+    assert {one.play for one in found.attempts} <= legal
+    assert found.advice.lost == min(one.lost for one in found.attempts if one.lost is not None)
+    assert "without look-ahead" in found.judged_by
+    assert found.analysis.endswith(f"Best play: {found.decision.best.play}.")
+
+
+def test_a_play_that_was_made_is_judged_whatever_its_rank(store: CaseStore) -> None:
+    ranked = NetworkJudge(NETWORK).analysed(ASKED.position, ASKED.dice, None, ())
+    worst = min(
+        legal_plays(ASKED.position, ASKED.dice),
+        key=lambda play: float(NETWORK.after_equities([play.after])[0]),
+    )
+    assert worst.text not in {one.play for one in ranked.candidates}
+    found = answered(store, move=worst.text)
+    assert found.decision.candidates[found.decision.played_or_best].play == worst.text
+    assert found.decision.lost(found.decision.played_or_best) > 0
+    assert worst.text in found.analysis
+
+
+def test_an_illegal_play_is_refused_and_nothing_is_kept(store: CaseStore) -> None:
+    before = store.count()
+    with pytest.raises(InputError, match="not legal with"):
+        answered(store, move="24/1", retain=True)
+    assert store.count() == before
+
+
+def test_without_the_engine_nothing_is_kept_and_it_is_said_why(store: CaseStore) -> None:
+    before = store.count()
+    judge = NetworkJudge(NETWORK)
+    found = BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, retain=True)
+    assert found.retained is None
+    assert "GNU Backgammon" in found.not_retained
+    assert store.count() == before
+
+
+def test_what_the_engine_analysed_becomes_a_case_with_its_picture_once() -> None:
+    store = store_of(shipped_decisions()[:30])
+    picture = Binary("image/png", board_png(ASKED.position))
+    first = answered(store, retain=True, picture=picture)
+    again = answered(store, retain=True, picture=picture)
+    assert first.retained is not None
+    assert again.retained is not None
+    assert (first.retained.outcome, again.retained.outcome) == ("added", "unchanged")
+    assert store.count() == 31
+
+
+def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Path) -> None:
+    store = store_of(shipped_decisions()[:30])
+    opened = OpenDomain(Toolbox([]), store, {"backgammon": store})
+    file = tmp_path / "board.png"
+    render_board(ASKED.position, own="dark", home="left").save(file)
+    told = {"image": str(file), "roll": roll_text(ASKED.dice), "checkers": "dark", "home": "left"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(domain, "default_judge", SureJudge)
+        answer = domain.answer_board(opened, OwnRequest({**told, "retain": True}))
+    assert answer.told["retained"] == "added"
+    hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
+    assert hit.score == pytest.approx(1, abs=1e-5)
+    assert isinstance(hit.case.problem["picture"], Binary)
+
+
+def test_a_game_that_is_won_doubly_is_told_so() -> None:
+    position = Position((2, *(0,) * 24), (*(0,) * 6, 15, *(0,) * 18))
+    found = NetworkJudge(NETWORK).analysed(position, (2, 1), None, ())
+    assert found.best.equity == 2
+    assert found.best.chances == (1, 1, 0, 0, 0)
+    assert "gammons play no part" not in analysis_text(found)
+
+
+def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
+    case = decision_case(ASKED)
+    assert verified(case) is None
+    best = ASKED.best.play
+    wrong = Case(
+        case.problem,
+        str(case.solution).replace(f"Best play: {best}", f"Best play: {ASKED.candidates[1].play}"),
+        metadata=case.metadata,
+    )
+    assert verified(wrong)
+    assert verified(Case(case.problem, case.solution))
+    for change in ({"board": START.id}, {"play": ASKED.candidates[1].play}, {"roll": "6-6"}):
+        other = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
+        assert "not those of its decision" in str(verified(other))
+
+
+def test_a_query_without_a_play_is_its_position_alone() -> None:
+    schema = decision_schema(read, NETWORK)
+    position, decision = schema.facets
+    assert (position.name, decision.name) == (POSITION, DECISION)
+    query = {"board": ASKED.position.id}
+    alone = decision.vectors([query], query=True)
+    assert np.allclose(alone, position.vectors([query], query=True), atol=1e-6)
+    raw = NETWORK.latents([ASKED.position, ASKED.after(0)])
+    mean = (raw[0] + raw[1]) / 2
+    both = decision.vectors([{**query, "play": ASKED.best.play}])
+    assert np.allclose(both[0], mean / np.linalg.norm(mean), atol=1e-5)
+
+
+def test_a_problem_without_a_board_is_refused(store: CaseStore) -> None:
+    for board in (7, "no position id"):
+        with pytest.raises(InputError, match="position id"):
+            store.search({"board": board}, 1)
+
+
+def test_a_case_reads_as_position_roll_and_analysis() -> None:
+    text = case_text(decision_case(ASKED))
+    assert text.startswith("Player on roll (")
+    assert f"Roll: {roll_text(ASKED.dice)}." in text
+    assert text.endswith(f"Best play: {ASKED.best.play}.")
+
+
+def test_a_best_play_that_is_legal_is_carried_over_as_it_is() -> None:
+    plays = legal_plays(ASKED.position, ASKED.dice)
+    (carried,) = carried_over(plays, [ASKED], NETWORK)
+    assert carried.after == ASKED.after(0)
+    assert carried_over(plays, [], NETWORK) == []
+
+
+def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: CaseStore) -> None:
+    heard: list[str] = []
+    best = NetworkJudge(NETWORK).analysed(ASKED.position, ASKED.dice, None, ()).best.play
+    says = iter(["I like it. Best play: 24/1", f"This is better. Best play: {best}"])
+
+    def chat(messages: Sequence[tuple[str, str]]) -> str:
+        heard.append(messages[-1][1])
+        return next(says)
+
+    answerer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK), chat, "a model")
+    found = answerer.answer(ASKED.position, ASKED.dice)
+    assert [one.lost for one in found.attempts] == [None, 0]
+    assert found.answered_by == "a model"
+    assert heard[0].count("Decision ") == 3
+    assert "not legal" in heard[1]
+    assert found.advice.good
+
+
+def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
+    # A checker on the bar, and all the points where it could enter are held.
+    closed = Position(
+        (*(0,) * 12, 5, *(0,) * 4, 3, *(0,) * 6, 1), (2, 2, 2, 2, 2, 2, *(0,) * 18, 0)
+    )
+    found = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK)).answer(closed, (3, 1), retain=True)
+    assert [one.play for one in found.decision.candidates] == ["cannot move"]
+    assert found.advice.good
+    assert found.retained is None
+
+
+def test_the_page_shows_the_picture_the_board_and_each_case_s_board_and_escapes_words(
+    store: CaseStore,
+) -> None:
+    def chat(messages: Sequence[tuple[str, str]]) -> str:
+        return f"<script>alert(1)</script> Best play: {ASKED.best.play}"
+
+    answerer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK), chat, "a model")
+    page = page_of(answerer.answer(ASKED.position, ASKED.dice), b"picture")
+    assert page.count("data:image/png;base64,") == 5
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseStore) -> None:
+    found = answered(store)
+    lines = lines_of(found)
+    assert lines[0].startswith("Read: Player on roll")
+    assert [line.split(",")[0] for line in lines].count("Case") == 3
+    assert lines[-2].startswith("Check, by the network that ships")
+    assert lines[-1] == f"Analysis: {found.analysis}"
+    told = told_of(found)
+    assert told["position_id"] == ASKED.position.id
+    assert told["right"] == found.advice.good
+    assert told["candidates"][0]["move"] == found.decision.best.play
+
+
+@settings(deadline=None, max_examples=at_most(25))
+@given(
+    st.integers(0, len(shipped_decisions()) - 1), st.tuples(st.integers(1, 6), st.integers(1, 6))
+)
+def test_whatever_is_asked_the_advice_is_a_legal_play(number: int, dice: tuple[int, int]) -> None:
+    position = shipped_decisions()[number].position
+    plays = legal_plays(position, dice)
+    cases = shipped_decisions()[number : number + 3]
+    for play in carried_over(plays, cases, NETWORK):
+        assert isinstance(play, Play)
+        assert play in plays
+    judged = NetworkJudge(NETWORK).analysed(
+        position, dice, None, carried_over(plays, cases, NETWORK)
+    )
+    equities = [one.equity for one in judged.candidates]
+    assert equities == sorted(equities, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"dice": [7, 1]}, "roll"),
+        ({"dice": [3]}, "decision"),
+        ({"position_id": "short"}, "position id"),
+        ({"played": 9}, "decision"),
+        ({"candidates": []}, "decision"),
+        ({"candidates": [{"move": "2/xx", "equity": 0, "probs": [0] * 5}], "played": 0}, "read"),
+        ({"candidates": [{"move": "8/5", "equity": "x", "probs": [0] * 5}]}, "decision"),
+    ],
+)
+def test_what_is_no_decision_is_refused(change: dict[str, object], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        decision_of({**ASKED.to_dict(), **change})
+
+
+def test_a_decision_survives_json() -> None:
+    assert decision_of(ASKED.to_dict()) == ASKED
+    assert START.id == "4HPwATDgc/ABMA"

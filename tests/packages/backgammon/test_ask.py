@@ -1,0 +1,179 @@
+"""`casewright ask --domain backgammon`: a board is read, its decision analysed and checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from casewright_backgammon.board_image import render_board
+from casewright_backgammon.case_base import shipped_decisions
+from casewright_backgammon.engine import find_engine
+from casewright_backgammon.position import START
+from tests.serve.helpers import new_home, one_line_error, result, run
+
+ASK = ("ask", "--domain", "backgammon")
+#: A decision in mid-game.
+ASKED = shipped_decisions()[510]
+ROLL = f"{ASKED.dice[0]}-{ASKED.dice[1]}"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_home(tmp_path_factory.mktemp("boards") / "home")
+
+
+@pytest.fixture(scope="module")
+def board(home: Path) -> Path:
+    file = home / "board.png"
+    render_board(ASKED.position).save(file)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the network judge, whether the engine is installed or not."""
+    monkeypatch.setenv("CASEWRIGHT_GNUBG", "none")
+
+
+def test_a_board_is_read_cases_of_the_roll_are_found_and_the_advice_is_checked(
+    home: Path, board: Path
+) -> None:
+    told = result(run(home, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    assert told["position_id"] == ASKED.position.id
+    assert len(told["cases"]) == 3
+    assert told["answered_by"] == "reuse"
+    assert "network that ships" in told["judged_by"]
+    assert told["analysis"].endswith(f"Best play: {told['candidates'][0]['move']}.")
+    assert told["retained"] is None
+
+
+def test_people_see_what_was_read_the_cases_with_boards_the_advice_and_the_check(
+    home: Path, board: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "board.html"
+    move = ASKED.candidates[-1].play
+    options = ("--roll", ROLL, "--move", move, "--html", page)
+    done = run(home, *ASK, "--image", board, *options)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.strip().splitlines()
+    assert lines[0].startswith("Read: Player on roll")
+    assert f"Play asked about: {move}." in lines[2]
+    assert [line.split(",")[0] for line in lines].count("Case") == 3
+    assert lines[-2].startswith("Check, by the network that ships")
+    assert lines[-1].startswith("Analysis: ")
+    assert move in lines[-1]
+    assert page.read_text(encoding="utf-8").count("data:image/png;base64,") == 5
+
+
+def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mirrored.png"
+    render_board(ASKED.position, own="dark", home="left").save(file)
+    view = ("--checkers", "dark", "--home", "left")
+    told = result(run(home, *ASK, "--image", file, "--roll", ROLL, *view, "--json"))
+    assert told["position_id"] == ASKED.position.id
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        f"What is your recommendation with 3-1 in {START.id}?",
+        f"Position {START.id}, roll 3-1: is 8/5, 6/5 right?",
+    ],
+)
+def test_a_question_in_words_is_read_as_players_write(home: Path, question: str) -> None:
+    told = result(run(home, *ASK, question, "--json"))
+    assert "8/5 6/5 is best." in told["text"]
+
+
+def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
+    question = f"In {START.id} I rolled 3-1. Is 24/23 13/10 right?"
+    told = result(run(home, *ASK, question, "--json"))
+    assert told["plan"] == "s1 = analyse_position(query=question)"
+    assert "24/23 13/10" in told["text"]
+    assert "8/5 6/5 is best." in told["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--image", "board.png"], "--roll 3-1"),
+        (["--image", "board.png", "--roll", "7-1"], "no roll"),
+        (["--image", "board.png", "--roll", ROLL, "--move", "24/1"], "not legal"),
+        (["--image", "board.png", "--roll", ROLL, "--move", "over there"], "cannot be read"),
+        (["--image", "board.png", "--roll", ROLL, "--checkers", "red"], "--checkers"),
+        (["--image", "board.png", "--roll", ROLL, "--home", "up"], "--home"),
+        (["--image", "board.png", "--roll", ROLL, "--off", "some"], "--off"),
+        (["--image", "nowhere.png", "--roll", "3-1"], "nowhere.png"),
+        (["--image", "words.txt", "--roll", "3-1"], "cannot be read as an image"),
+        (["--image", "cut.png", "--roll", "3-1"], "damaged or cut off"),
+        (["--image", "blank.png", "--roll", "3-1"], "board"),
+        (["--image", "sixteen.png", "--roll", "3-1"], "16 checkers"),
+        (["--roll", "3-1", "a question"], "go with --image"),
+        (["What is the best play with 3-1?"], "position id"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_no_board_roll_or_play_is_one_line_and_nothing_is_kept(
+    home: Path, board: Path, arguments: list[str], word: str
+) -> None:
+    from PIL import Image
+
+    from casewright_backgammon.position import Position, side_of
+
+    (home / "words.txt").write_text("no image", encoding="utf-8")
+    (home / "cut.png").write_bytes(board.read_bytes()[:2000])
+    Image.new("RGB", (640, 480), "white").save(home / "blank.png")
+    # The 8 point of a board with four checkers there, on one where three were.
+    four = Position(side_of([(6, 5), (8, 4), (13, 4), (24, 2)]), START.other)
+    sixteen, place = render_board(START), (207, 260, 253, 497)
+    sixteen.paste(render_board(four).crop(place), place[:2])
+    sixteen.save(home / "sixteen.png")
+    known = result(run(home, "domains", "--json"))
+    asked = len(arguments) == 1
+    done = run(home, *ASK, *arguments, *(() if asked else ("--retain",)))
+    if asked:
+        # It is a question like others: the step that needed a position failed, and says so.
+        assert word in done.stdout
+    else:
+        assert word in one_line_error(done)
+    assert result(run(home, "domains", "--json")) == known
+
+
+def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
+    tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "decisions.jsonl"
+    own = [one for one in shipped_decisions() if one.dice == ASKED.dice][:5]
+    file.write_text("".join(f"{json.dumps(one.to_dict())}\n" for one in own), encoding="utf-8")
+    monkeypatch.setenv("CASEWRIGHT_BACKGAMMON_CASES", str(file))
+    other = new_home(tmp_path / "home")
+    told = result(run(other, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    assert {one["position_id"] for one in told["cases"]} <= {one.position.id for one in own}
+    file.write_text("no decision\n", encoding="utf-8")
+    done = run(other, *ASK, "--image", board, "--roll", ROLL)
+    assert done.returncode == 2
+    assert "line 1" in done.stderr
+    file.unlink()
+    assert "no file" in one_line_error(run(other, *ASK, "--image", board, "--roll", ROLL))
+
+
+def test_a_detail_that_a_domain_has_no_use_for_is_refused(home: Path, board: Path) -> None:
+    done = run(home, "ask", "--domain", "math24", "--image", board, "--roll", "3-1")
+    assert "no option --roll" in one_line_error(done)
+
+
+@pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
+def test_with_the_engine_the_analysis_is_its_own_and_becomes_a_case(
+    home: Path, board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CASEWRIGHT_GNUBG")
+    options = ("--image", board, "--roll", ROLL, "--retain", "--json")
+    first = result(run(home, *ASK, *options))
+    assert first["judged_by"].startswith("GNU Backgammon")
+    assert first["candidates"][0]["move"] == ASKED.best.play
+    assert first["retained"] in ("added", "updated", "near_duplicate")
+    assert result(run(home, *ASK, *options))["retained"] == "unchanged"

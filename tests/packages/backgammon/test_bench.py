@@ -1,0 +1,188 @@
+"""Backgammon's bench in small, on the decisions that ship."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from casewright_backgammon import bench_retrieval as retrieval
+from casewright_backgammon.bench_answers import bert_scores
+from casewright_backgammon.bench_retrieval import (
+    ALONE,
+    COMBINED,
+    ENCODING,
+    FIGURES,
+    LABELS,
+    RANDOM,
+    SHUFFLED,
+    WITH_PLAY,
+    WITHOUT,
+    Asked,
+    Representation,
+    lost_by_checkers,
+    lost_by_own,
+    nearest,
+)
+from casewright_backgammon.case_base import shipped_decisions
+from casewright_backgammon.encoding import encode
+from casewright_backgammon.games import Split, part_of
+from casewright_backgammon.latent_training import train_network
+from casewright.serve.cli.commands import app
+from tests.support.chat_server import chat_server
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("backgammon")
+    lines = []
+    for one in shipped_decisions()[:900]:
+        names = ("win", "win_g", "win_bg", "lose_g", "lose_bg")
+        value = dict(zip(names, one.best.chances, strict=True))
+        lines.append(json.dumps({**one.to_dict(), "value": {**value, "class": 10}}))
+    (folder / "decisions-dev.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    pool = [
+        json.dumps({"position_id": read["position_id"], "value": read["value"]})
+        for read in map(json.loads, lines[-20:])
+    ]
+    (folder / "wildbg_positions.jsonl").write_text("\n".join(pool), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(data: Path) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch, chat_server("8/5 it is. Best play: 8/5") as server:
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        patch.setenv("OPENAI_API_KEY", "none")
+        patch.setenv("OPENAI_BASE_URL", server.url)
+
+        def short(known: Any, weighting: float, epochs: int) -> Any:
+            return train_network(known, weighting, epochs=2)
+
+        patch.setattr(retrieval, "train_network", short)
+        options = ["bench", "backgammon", "--data", str(data), "--answers", "6", "--boards", "3"]
+        done = CliRunner().invoke(
+            app, [*options, "--chat", "openai:tiny", "--json"], catch_exceptions=False
+        )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def rows(told: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    return [one for one in told["rows"] if one["table"] == table]
+
+
+def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
+    told: dict[str, Any],
+) -> None:
+    for table in (COMBINED, ALONE, WITH_PLAY):
+        names = [one["compared by"] for one in rows(told, table)]
+        assert len(names) == 10
+        assert {ENCODING, SHUFFLED, RANDOM} <= set(names)
+        assert sum(name.startswith("latent (") for name in names) == 7
+        for one in rows(told, table):
+            assert all(0 <= one[label] <= 1 for label in LABELS)
+    # What people played tells what is best: nothing is said of what such a query loses.
+    assert all("lost" not in one for one in rows(told, WITH_PLAY))
+
+
+def test_figures_of_retrieval_stand_beside_those_published_for_the_same_weights(
+    told: dict[str, Any],
+) -> None:
+    found = {one["compared by"]: one for one in rows(told, FIGURES)}
+    assert [name for name, one in found.items() if one["paper precision"] is None] == [
+        SHUFFLED,
+        RANDOM,
+    ]
+    assert found["latent (1, 0.01)"]["paper NDCG"] == 0.456
+    combined = {one["compared by"]: one for one in rows(told, COMBINED)}
+    for name, one in found.items():
+        assert one["precision"] == pytest.approx(combined[name]["mean"])
+        assert 0 <= one["recall"] <= one["precision"] <= one["MRR"] <= 1
+        assert one["recall"] <= one["F1"] <= one["precision"]
+
+
+def test_what_is_lost_without_cases_is_that_of_the_data(told: dict[str, Any]) -> None:
+    asked = [one for one in shipped_decisions()[:900] if part_of(one.game) == 0]
+    cases = [one for one in shipped_decisions()[:900] if part_of(one.game) != 0]
+    known = {one.position for one in cases}
+    known |= {one.after(n).flipped for one in cases for n in range(len(one.candidates))}
+    asked = [one for one in asked if one.position not in known]
+    lost = {one["chosen by"]: one["lost"] for one in rows(told, WITHOUT)}
+    assert lost["the play that was made"] == pytest.approx(
+        np.mean([one.lost(one.played_or_best) for one in asked])
+    )
+    assert told["settings"]["queries"] == len(asked)
+
+
+def test_answers_have_words_and_truth_and_each_context(told: dict[str, Any]) -> None:
+    found = {(one["answered by"], one["context"]): one for one in rows(told, "4")}
+    published = [name for name, _ in found if name.startswith("paper: ")]
+    assert len(published) == 12
+    assert found["paper: Llama-3.1-70B", "three cases"]["cosine, MPNet"] == 0.632
+    assert len(found) - len(published) == 7
+    reuse = found["reuse, no model", "three cases"]
+    assert reuse["legal play"] == 1
+    assert reuse["lost, at least"] >= 0
+    assert -1 <= reuse["BERTScore"] <= 1
+    # The model's play is legal with few rolls.
+    assert found["openai:tiny", "none"]["legal play"] < 1
+
+
+def test_boards_of_each_renderer_are_read(told: dict[str, Any]) -> None:
+    assert len(rows(told, "boards")) >= 2
+
+
+def split_of(count: int) -> Split:
+    return Split(shipped_decisions()[:count], shipped_decisions()[count : count + 40], [], 0)
+
+
+def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_asked() -> None:
+    split = split_of(300)
+    asked, way = Asked(split), Representation("encoding", encode)
+    queries, cases = way.positions(split.queries), way.positions(split.cases)
+    order = nearest(asked, queries, cases, 4, same_roll=False)
+    likeness = queries @ cases.T
+    best = -np.sort(-likeness, axis=1)[:, :4]
+    assert np.allclose(np.take_along_axis(likeness, order, axis=1), best, atol=1e-6)
+    same = nearest(asked, queries, cases, 1, same_roll=True)[:, 0]
+    for query, place in zip(split.queries, same, strict=True):
+        assert sorted(query.dice) == sorted(split.cases[place].dice)
+
+
+def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_no_say() -> None:
+    own = shipped_decisions()[:50]
+    asked, way = Asked(Split(own, own, [], 0)), Representation("encoding", encode)
+    order = np.arange(50)[:, None]
+    assert lost_by_own(asked, way, order) == 0
+    assert lost_by_checkers(asked, order) == 0
+    # Where all are equally near, it is their mean that is lost, not the best one's nothing.
+    flat = Representation("flat", lambda some: np.ones((len(some), 3), dtype=np.float32))
+    mean = np.mean([np.mean([o.lost(p) for p in range(len(o.candidates))]) for o in own])
+    assert lost_by_own(asked, flat, order) == pytest.approx(mean)
+
+
+def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
+    same, like, other = bert_scores(
+        ["The best play is 8/5 6/5.", "He should make his five point.", "Rain fell all night."],
+        ["The best play is 8/5 6/5.", "Making the five point is right.", "Make the five point."],
+    )
+    assert same == pytest.approx(1)
+    assert 1 > like > other
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--data", "nowhere"], "lacks decisions-dev.jsonl"),
+        (["--data", "DATA", "--chat", "nobody"], "nobody"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(data: Path, options: list[str], word: str) -> None:
+    given = [str(data) if one == "DATA" else one for one in options]
+    done = CliRunner().invoke(app, ["bench", "backgammon", *given])
+    assert word in str(done.exception) + done.output

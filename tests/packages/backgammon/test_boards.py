@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from casewright_backgammon.bench_boards import gnubg_boards, reading_rows
+from casewright_backgammon.bench_renderer import LOOKS, render
+from casewright_backgammon.board_check import reading_doubt, reading_flaw
+from casewright_backgammon.board_decoding import decoded
+from casewright_backgammon.board_image import board_png, render_board
+from casewright_backgammon.board_layout import (
+    LOWER_BAR,
+    SLICES,
+    UPPER_BAR,
+    position_of_counts,
+    signed_counts,
+)
+from casewright_backgammon.board_positions import random_positions
+from casewright_backgammon.board_reader import WEIGHTS, BoardReader, shipped_reader
+from casewright_backgammon.board_style import PLAIN, STYLES, draw_style
+from casewright_backgammon.board_training import train_board_reader
+from casewright_backgammon.engine import find_engine
+from casewright_backgammon.moves import legal_plays
+from casewright_backgammon.non_boards import LEARNED, UNSEEN, draw_non_board
+from casewright_backgammon.position import START, Position, flaw, side_of
+from casewright.errors import InputError
+
+#: A stack that does not fit, blots, and both on the bar.
+BUSY = Position(
+    side_of([(1, 3), (3, 6), (6, 3), (13, 1), (25, 2)]),
+    side_of([(6, 6), (8, 3), (13, 4), (5, 1), (25, 1)]),
+)
+HITTING = Position(
+    side_of([(6, 4), (8, 3), (13, 5), (20, 2), (7, 1)]),
+    side_of([(6, 5), (8, 3), (13, 4), (24, 2), (25, 1)]),
+)
+
+
+def saved(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
+    into = io.BytesIO()
+    image.save(into, form, **options)
+    return into.getvalue()
+
+
+def one_line(error: pytest.ExceptionInfo[InputError]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.endswith((".", "backgammon"))
+    return message
+
+
+def games(seed: int) -> Iterator[Position]:
+    """Positions of games that are played at random, all checkers on the board."""
+    rng = np.random.default_rng(seed)
+    while True:
+        position = START
+        for _ in range(30):
+            plays = legal_plays(position, (int(rng.integers(1, 7)), int(rng.integers(1, 7))))
+            position = plays[int(rng.integers(len(plays)))].after.flipped
+            if position.off == (0, 0) and not flaw(position):
+                yield position
+
+
+def test_same_position_and_style_give_the_same_image() -> None:
+    style = draw_style(np.random.default_rng(3))
+    assert style == draw_style(np.random.default_rng(3))
+    assert render_board(BUSY, style).tobytes() == render_board(BUSY, style).tobytes()
+    assert render_board(BUSY, style).tobytes() != render_board(BUSY).tobytes()
+
+
+def test_plain_board_is_720_by_520_pixels_and_a_png() -> None:
+    assert (render_board(BUSY).mode, render_board(BUSY).size) == ("RGB", (720, 520))
+    assert Image.open(io.BytesIO(board_png(BUSY))).tobytes() == render_board(BUSY).tobytes()
+
+
+def test_own_checkers_stand_where_the_convention_says() -> None:
+    counts = signed_counts(START, "light", "right")
+    assert (counts[6], counts[4], counts[12], counts[23]) == (5, 3, 5, 2)
+    assert (counts[18], counts[16], counts[0], counts[11]) == (-5, -3, -5, -2)
+    assert signed_counts(START, "dark", "right") == [-count for count in counts]
+    mirrored = signed_counts(START, "light", "left")
+    assert mirrored[:12] == counts[11::-1]
+    assert mirrored[12:24] == counts[23:11:-1]
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    own=st.sampled_from(["light", "dark"]),
+    home=st.sampled_from(["right", "left"]),
+    below=st.booleans(),
+)
+@settings(deadline=None, max_examples=30)
+def test_position_of_the_slices_of_a_position_is_the_same(
+    seed: int, own: str, home: str, below: bool
+) -> None:
+    position = next(random_positions(np.random.default_rng(seed)))
+    counts = signed_counts(position, own, home, own_bar_below=below)
+    assert position_of_counts(counts, own, home) == position
+    assert reading_flaw(counts, own, home, position.off) == ""
+
+
+def test_most_random_positions_are_read_off_plain_boards() -> None:
+    positions = list(islice(games(8), 30))
+    looks = [shipped_reader().look(render_board(one), off=(0, 0)) for one in positions]
+    assert sum(look.position == one for look, one in zip(looks, positions, strict=True)) >= 26
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_board_is_read_in_every_named_style(name: str) -> None:
+    for position in (START,):
+        assert shipped_reader().look(render_board(position, STYLES[name])).position == position
+
+
+def test_most_boards_in_random_styles_are_read() -> None:
+    rng = np.random.default_rng(21)
+    right = 0
+    for position in islice(games(5), 30):
+        reading = shipped_reader().look(render_board(position, draw_style(rng)), off=(0, 0))
+        right += reading.position == position
+    assert right >= 20
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_board_of_another_renderer_is_read(look: str) -> None:
+    for position in (START,):
+        assert shipped_reader().read(render(position, LOOKS[look])).position == position
+
+
+@pytest.mark.skipif(find_engine() is None, reason="GNU Backgammon is not installed")
+def test_board_of_gnubg_is_read() -> None:
+    positions = list(islice(games(6), 8))
+    read = [shipped_reader().look(image, "dark").position for image in gnubg_boards(positions)]
+    assert sum(map(Position.__eq__, read, positions)) >= 6
+
+
+@pytest.mark.parametrize("own", ["light", "dark"])
+@pytest.mark.parametrize("home", ["right", "left"])
+def test_board_is_read_mirrored_and_with_the_colours_exchanged(own: Any, home: Any) -> None:
+    for position in (START,):
+        image = render_board(position, PLAIN, own, home)
+        reading = shipped_reader().read(image, own, home)
+        assert reading.position == position
+        assert shipped_reader().least_confidence <= reading.confidence <= 1
+
+
+def test_board_is_read_from_a_path_and_from_bytes_alike(tmp_path: Path) -> None:
+    file = tmp_path / "board.png"
+    file.write_bytes(board_png(BUSY))
+    reading = shipped_reader().read(file)
+    assert reading.position == BUSY
+    assert reading == shipped_reader().read(file.read_bytes())
+    assert reading == shipped_reader().read(render_board(BUSY))
+
+
+@pytest.mark.parametrize("width", [360, 500, 1000, 1600])
+def test_board_is_read_at_every_size(width: int) -> None:
+    image = render_board(START)
+    size = (width, round(width * image.height / image.width))
+    scaled = image.resize(size, Image.Resampling.LANCZOS)
+    assert shipped_reader().look(scaled, off=(0, 0)).position == START
+
+
+@cache
+def _text() -> Image.Image:
+    page = Image.new("RGB", (600, 400), "white")
+    for line in range(20):
+        ImageDraw.Draw(page).text((20, 10 + 19 * line), "Position after 24/18 13/11. " * 3, "black")
+    return page
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "text file": (b"4HPwATDgc/ABMA\n", "cannot be read as an image"),
+    "nothing": (b"", "cannot be read as an image"),
+    "half a PNG": (board_png(START)[:6000], "damaged or cut off"),
+    "half a JPEG": (saved(render_board(START), "JPEG")[:9000], "damaged or cut off"),
+    "small": (render_board(START).resize((100, 72)), "too few to read"),
+    "oblong": (render_board(START).resize((1000, 200)), "Cut the image to the board"),
+    "blank": (Image.new("RGB", (720, 520), "white"), "does not look like a whole"),
+    "page of text": (_text(), "does not look like a whole"),
+    "noise": (
+        Image.fromarray(np.random.default_rng(0).integers(0, 256, (400, 500, 3), np.uint8)),
+        "does not look like a whole",
+    ),
+    "none": (None, "An image of a board cannot be a NoneType"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
+    picture, told = BAD[name]
+    with pytest.raises(InputError) as error:
+        shipped_reader().read(picture)
+    assert told in one_line(error)
+
+
+@pytest.mark.parametrize("kinds", [LEARNED, UNSEEN])
+def test_pictures_of_other_things_are_refused(kinds: Any) -> None:
+    rng = np.random.default_rng(17)
+    whys = []
+    for _ in range(30):
+        reading = shipped_reader().look(draw_non_board(kinds, rng))
+        whys.append(shipped_reader().refusal(reading))
+    assert all(whys)
+
+
+def counts_with(changes: dict[int, int]) -> list[int]:
+    counts = signed_counts(START, "light", "right")
+    for place, count in changes.items():
+        counts[place] = count
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("changes", "off", "told"),
+    [
+        ({}, None, ""),
+        ({18: -6}, None, "the dark side has 16 checkers, and may have 15 at most."),
+        ({6: 4, LOWER_BAR: 1}, None, ""),
+        ({6: 4}, (1, 0), ""),
+        ({6: 4}, (2, 0), "the light side has 14 checkers, and 13 are left"),
+        ({}, (1, 0), "the light side has 15 checkers, and 14 are left"),
+        ({0: 0, 11: 0, 16: 0, 18: 0}, None, "the dark side has no checkers."),
+    ],
+)
+def test_reading_that_cannot_be_is_told(
+    changes: dict[int, int], off: tuple[int, int] | None, told: str
+) -> None:
+    why = reading_flaw(counts_with(changes), "light", "right", off)
+    assert told in why
+    assert bool(told) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ""),
+        ({18: -4}, "the dark side has 14 of 15 checkers"),
+        ({6: 4}, "while one stands on its 24 point"),
+        ({6: 4, LOWER_BAR: 1}, ""),
+        ({6: 3, UPPER_BAR: 1}, "while one stands on the bar"),
+    ],
+)
+def test_a_side_that_lacks_checkers_before_all_are_home_is_doubted(
+    changes: dict[int, int], told: str
+) -> None:
+    assert reading_flaw(counts_with(changes), "light", "right") == ""
+    why = reading_doubt(counts_with(changes), "light", "right")
+    assert told in why
+    assert bool(told) == bool(why)
+
+
+def test_more_than_fifteen_checkers_are_refused_and_counted() -> None:
+    board = render_board(START)
+    # The five checkers on the 6 point are copied to the 5 point beside it.
+    board.paste(board.crop((349, 260, 395, 497)), (395, 260))
+    with pytest.raises(InputError) as error:
+        shipped_reader().read(board)
+    assert "the light side has 20 checkers, and may have 15 at most" in one_line(error)
+
+
+def test_checkers_that_are_missing_are_off_and_must_add_up_with_what_is_told() -> None:
+    hit = Position(side_of([(1, 3), (4, 4), (25, 1)]), side_of([(2, 2), (6, 5), (8, 3), (13, 5)]))
+    image = render_board(hit)
+    assert shipped_reader().read(image).position == hit
+    assert shipped_reader().read(image, off=(7, 0)).position == hit
+    with pytest.raises(InputError, match="15 are left when 0 have been borne off"):
+        shipped_reader().read(image, off=(0, 0))
+
+
+def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
+    likely = np.full((SLICES, 31), 1e-6, dtype=np.float32)
+    for place, count in enumerate(signed_counts(START, "light", "right")):
+        likely[place, count if count >= 0 else 15 - count] = 1.0
+    # The six point shows 5 or 4 light checkers, the other side's 6 point 5 or 6 dark ones.
+    likely[6, [5, 4]] = 0.4, 0.6
+    likely[18, [20, 21]] = 0.4, 0.6
+    counts, sure = decoded(likely, "light", "right")
+    assert position_of_counts(counts, "light", "right") == START
+    assert sure > 0.9
+    counts, sure = decoded(likely, "light", "right", (1, 0))
+    assert counts[6] == 4
+    assert sure > 0.9
+
+
+@pytest.mark.parametrize(
+    ("own", "home", "off", "told"),
+    [
+        ("white", "right", None, "not 'white'"),
+        ("light", "up", None, "not 'up'"),
+        ("light", "right", (16, 0), "from 0 to 15"),
+        ("light", "right", (1,), "from 0 to 15"),
+        ("light", "right", (0.5, 0), "from 0 to 15"),
+    ],
+)
+def test_wrong_way_to_look_at_a_board_is_refused(own: Any, home: Any, off: Any, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        shipped_reader().read(render_board(START), own, home, off)
+    assert told in one_line(error)
+
+
+def test_position_that_cannot_be_is_not_drawn() -> None:
+    with pytest.raises(InputError, match="no position of backgammon"):
+        render_board(Position(side_of([(6, 16)]), START.other))
+
+
+def test_missing_network_names_the_command_that_trains_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        BoardReader(tmp_path).read(render_board(START))
+    assert one_line(error).endswith("Train it: casewright finetune backgammon")
+
+
+def test_networks_are_small_and_name_no_path_of_the_machine_that_made_them() -> None:
+    contents = [file.read_bytes() for file in sorted(WEIGHTS.glob("*.onnx"))]
+    assert sum(map(len, contents)) <= 4_000_000
+    for content in contents:
+        assert b"site-packages" not in content
+        assert str(Path.home()).encode() + b"/" not in content
+
+
+def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> None:
+    few = {
+        "boards": 12,
+        "others": 6,
+        "landmark_steps": 2,
+        "checker_steps": 2,
+        "measured": 4,
+    }
+    told = [
+        train_board_reader(tmp_path / name, seed=1, progress=False, **few) for name in ("a", "b")
+    ]
+    assert told[0] == told[1]
+    assert set(told[0]) >= {"boards_right", "non_boards_refused", "least_confidence"}
+    for name in ("landmarks.onnx", "checkers.onnx"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("wrong", ["boards", "others", "landmark_steps", "checker_steps"])
+def test_training_on_nothing_is_refused(wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="fewer than 1"):
+        train_board_reader(tmp_path, **{wrong: 0})  # type: ignore[arg-type]
+
+
+def test_measurement_has_a_row_for_each_renderer() -> None:
+    rows = reading_rows([START, HITTING], count=2, progress=False)
+    names = [row["renderer"] for row in rows]
+    assert names[:6] == ["plain"] * 2 + ["own styles"] * 2 + ["matplotlib"] * 2
+    assert rows[0]["right"] == rows[0]["slices"] == 1.0
+    assert rows[0]["wrong"] == rows[0]["refused_right"] == 0.0

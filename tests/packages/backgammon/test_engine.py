@@ -1,0 +1,193 @@
+"""The engine's plays are legal and its figures agree; a bad program is an error, never a hang."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from casewright_backgammon import engine as module
+from casewright_backgammon.case_base import (
+    generate_decisions,
+    shipped_decisions,
+    write_case_base,
+)
+from casewright_backgammon.decision import read_decisions
+from casewright_backgammon.engine import Engine, find_engine
+from casewright_backgammon.judge import EngineJudge
+from casewright_backgammon.moves import legal_plays
+from casewright_backgammon.play_text import play_of, written_play
+from casewright_backgammon.position import START, Position, position_of_id, side_of
+from casewright.errors import DependencyError, InputError, ToolError
+
+ENGINE = find_engine()
+installed = pytest.mark.skipif(ENGINE is None, reason="GNU Backgammon (gnubg) is not installed")
+
+
+def program(folder: Path, lines: str) -> Path:
+    """Write a program that stands for the engine."""
+    file = folder / "gnubg"
+    file.write_text(f"#!/bin/sh\n{lines}\n")
+    file.chmod(0o755)
+    return file
+
+
+@installed
+def test_the_best_plays_of_opening_rolls_are_the_known_ones() -> None:
+    found = Engine().analyse([(START, (3, 1)), (START, (1, 6)), (START, (4, 2))], plies=0)
+    assert [plays[0].play for plays in found] == ["8/5 6/5", "13/7 8/7", "8/4 6/4"]
+    for plays in found:
+        assert [one.equity for one in plays] == sorted((p.equity for p in plays), reverse=True)
+        assert len(plays) == 5
+
+
+@installed
+def test_plays_are_legal_and_listed_up_to_the_number_asked_for() -> None:
+    rolls = [(5, 1), (2, 2), (6, 6)]
+    for dice, plays in zip(
+        rolls, Engine().analyse([(START, dice) for dice in rolls], 0, 3), strict=True
+    ):
+        legal = {play.after for play in legal_plays(START, dice)}
+        assert len(plays) == 3
+        assert {written_play(START, one.play)[0] for one in plays} <= legal
+
+
+@installed
+def test_a_forced_play_no_play_and_the_last_play_have_figures() -> None:
+    stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
+    forced = Position(side_of([(12, 1)]), side_of([(22, 2)]))
+    last = Position(side_of([(1, 2)]), side_of([(3, 15)]))
+    no_play, one_play, won = Engine().analyse(
+        [(stuck, (3, 1)), (forced, (5, 4)), (last, (6, 5))], 0
+    )
+    assert [one.play for one in no_play] == ["cannot move"]
+    assert [one.play for one in one_play] == ["12/7"]
+    assert (won[0].play, won[0].equity, won[0].chances) == ("1/off(2)", 2.0, (1, 1, 0, 0, 0))
+
+
+@installed
+def test_a_play_has_the_same_figures_alone_as_in_the_list() -> None:
+    engine = Engine()
+    for one in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
+        alone = engine.equity_of_play(START, (4, 3), one.play, plies=1)
+        assert alone.equity == pytest.approx(one.equity, abs=0.0002)
+        assert alone.chances == pytest.approx(one.chances, abs=0.0002)
+    with pytest.raises(InputError, match="not legal"):
+        engine.equity_of_play(START, (4, 3), "24/18")
+
+
+@installed
+def test_the_player_on_roll_is_a_favourite_at_the_start() -> None:
+    (worth,) = Engine().values([START], plies=1)
+    assert worth.chances[0] == pytest.approx(0.527, abs=0.01)
+    assert 0 < worth.equity < 0.2
+
+
+@installed
+def test_the_users_home_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert Engine().values([START], plies=0)
+    assert not list(tmp_path.iterdir())
+
+
+@installed
+def test_decisions_are_made_again_by_their_seed_and_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casewright_backgammon.case_base.PLIES", 0)
+    made = generate_decisions(Engine(), 40, seed=5)
+    assert made == generate_decisions(Engine(), 40, seed=5)
+    assert made != generate_decisions(Engine(), 40, seed=6)
+    assert len({(one.position, tuple(sorted(one.dice))) for one in made}) == 40
+    write_case_base(tmp_path / "new" / "cases.jsonl", made)
+    assert read_decisions(tmp_path / "new" / "cases.jsonl") == made
+
+
+def test_shipped_decisions_have_legal_plays_and_differ() -> None:
+    decisions = shipped_decisions()
+    assert len(decisions) == 2000
+    assert len({(one.position, tuple(sorted(one.dice))) for one in decisions}) == 2000
+    for one in decisions[::40]:
+        legal = {play.after for play in legal_plays(one.position, one.dice)}
+        assert {one.after(place) for place in range(len(one.candidates))} <= legal
+        assert len(one.candidates) > 1
+        assert one.lost(len(one.candidates) - 1) > 0
+    lost = sum(one.lost(one.played) for one in decisions) / len(decisions)
+    assert 0.01 < lost < 0.04
+
+
+def test_a_missing_engine_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_engine", lambda: None)
+    with pytest.raises(DependencyError, match="apt install gnubg"):
+        Engine()
+
+
+def test_a_path_without_a_program_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="cannot be run"):
+        Engine(tmp_path / "none").values([START])
+
+
+def test_a_crash_is_told_with_what_the_program_wrote_last(tmp_path: Path) -> None:
+    engine = Engine(program(tmp_path, "echo 'no weights'; exit 3"))
+    with pytest.raises(ToolError, match="code 3: no weights"):
+        engine.values([START])
+
+
+def test_nonsense_is_told(tmp_path: Path) -> None:
+    engine = Engine(program(tmp_path, "echo 'who is there?'"))
+    with pytest.raises(ToolError, match="who is there"):
+        engine.analyse([(START, (3, 1))])
+    with pytest.raises(ToolError, match="who is there"):
+        engine.values([START])
+
+
+@pytest.mark.parametrize("play", ["8/4 6/5", "7/4", "hello"])
+def test_a_play_that_is_not_legal_is_told(tmp_path: Path, play: str) -> None:
+    lines = (
+        f"cat <<'END'\nThe dice have been set to 3 and 1.\n"
+        f"    1. Cubeful 2-ply    {play}      Eq.: +0.100\n"
+        "       0.5000 0.1000 0.0100 - 0.5000 0.1000 0.0100\nEND"
+    )
+    with pytest.raises(ToolError, match="names the play"):
+        Engine(program(tmp_path, lines)).analyse([(START, (3, 1))])
+
+
+def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    ticking = tmp_path / "ticking"
+    lines = f"(sleep 2; touch {ticking}) &\nsleep 60"
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="took longer than"):
+        Engine(program(tmp_path, lines), limit=0.3).values([START])
+    assert time.monotonic() - began < 2
+    time.sleep(max(0.0, began + 2.6 - time.monotonic()))
+    assert not ticking.exists()
+
+
+@pytest.mark.parametrize("plies", [-1, 5])
+def test_plies_that_the_engine_cannot_look_ahead_are_refused(tmp_path: Path, plies: int) -> None:
+    with pytest.raises(InputError, match="plies"):
+        Engine(tmp_path).values([START], plies=plies)
+
+
+def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
+    from casewright_backgammon.case_base import FILE
+
+    lines = FILE.read_text("utf-8").splitlines()
+    assert {tuple(json.loads(line)) for line in lines} == {
+        ("game", "position_id", "dice", "played", "candidates")
+    }
+    assert FILE.stat().st_size < 1_200_000
+
+
+@installed
+def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
+    position = position_of_id("4HPiASSwZ/ABMA")
+    dice = (3, 3)
+    made = play_of(position, dice, "13/10(2) 6/3*(2)")
+    found = EngineJudge(Engine()).analysed(position, dice, made, ())
+    afters = [found.after(place) for place in range(len(found.candidates))]
+    assert len(set(afters)) == len(afters)
+    assert found.candidates[found.played_or_best].play == made.text

@@ -1,0 +1,119 @@
+"""The encoding, the multi-task network and its training, through what they are used for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright_backgammon.case_base import shipped_decisions
+from casewright_backgammon.encoding import INPUTS, SIDE, encode
+from casewright_backgammon.games import part_of, split_games
+from casewright_backgammon.latent import UNITS, load_network, shipped_network
+from casewright_backgammon.latent_training import (
+    examples_of,
+    other_side,
+    read_pool,
+    train_network,
+)
+from casewright_backgammon.position import START, Position
+from casewright_backgammon.training import choice_lost
+from casewright.errors import InputError
+
+KNOWN = shipped_decisions()[:300]
+OTHERS = shipped_decisions()[-200:]
+
+
+def test_the_start_is_encoded_as_td_gammon_does() -> None:
+    (made,) = encode([START])
+    assert made.shape == (INPUTS,)
+    # Five on the 6 point: one, two, three and a pair of halves more; two on the 24 point.
+    assert made[4 * 5 : 4 * 6].tolist() == [1, 1, 1, 1]
+    assert made[4 * 23 : 4 * 24].tolist() == [1, 1, 0, 0]
+    assert made[:SIDE].tolist() == made[SIDE : 2 * SIDE].tolist()
+    assert made[-2:].tolist() == [1, 0]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from(shipped_decisions()))
+def test_positions_that_differ_are_encoded_otherwise_and_sides_change_places(one: object) -> None:
+    position: Position = one.position  # type: ignore[attr-defined]
+    (made,), (flipped,) = encode([position]), encode([position.flipped])
+    assert made[:SIDE].tolist() == flipped[SIDE : 2 * SIDE].tolist()
+    assert (made == encode([START])[0]).all() == (position == START)
+
+
+def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> None:
+    known = examples_of(KNOWN)
+    network = train_network(known, 1.0, epochs=12)
+    shuffled = train_network(known.shuffled(0), 1.0, epochs=12)
+    lost = np.mean([choice_lost(network, one) for one in OTHERS])
+    chance = np.mean(
+        [[one.lost(place) for place in range(len(one.candidates))][-1] for one in OTHERS]
+    )
+    assert lost < np.mean([choice_lost(shuffled, one) for one in OTHERS])
+    assert lost < chance / 2
+
+
+def test_one_seed_trains_one_network_and_it_survives_its_file(tmp_path: Path) -> None:
+    known = examples_of(KNOWN[:40])
+    first, second = (train_network(known, 0.5, seed=3, epochs=1) for _ in range(2))
+    first.save(tmp_path / "latent.npz")
+    second.save(tmp_path / "again.npz")
+    assert (tmp_path / "latent.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
+    read = load_network(tmp_path / "latent.npz")
+    assert read.name == "backgammon-0.5-3"
+    assert (read.latents([START]) == first.latents([START])).all()
+    assert read.latents([START]).shape == (1, UNITS)
+    assert read.latents([]).shape == (0, UNITS)
+
+
+def test_a_side_s_chances_are_the_other_s_losses() -> None:
+    assert other_side((0.7, 0.2, 0.05, 0.1, 0.01)) == (pytest.approx(0.3), 0.1, 0.01, 0.2, 0.05)
+
+
+def test_a_game_that_is_over_is_worth_what_it_is() -> None:
+    none = (0,) * 25
+    single = Position(none, (3, *(0,) * 24))
+    gammon = Position(none, (*(0,) * 6, 15, *(0,) * 18))
+    backgammon = Position(none, (14, *(0,) * 23, 1))
+    worth = shipped_network().after_equities([single, gammon, backgammon])
+    assert worth.tolist() == [1, 2, 3]
+
+
+def test_games_that_are_asked_are_no_cases_and_share_no_position_with_them() -> None:
+    pool = [(KNOWN[0].position, KNOWN[0].best.chances)]
+    split = split_games(shipped_decisions(), pool, part=0)
+    assert {part_of(one.game) for one in split.queries} == {0}
+    assert 0 not in {part_of(one.game) for one in split.cases}
+    assert not {one.position for one in split.cases} & {one.position for one in split.queries}
+    shown = {one.position for one in split.queries}
+    assert all(position not in shown for position, _ in split.pool)
+    with pytest.raises(InputError, match="too few games"):
+        split_games(KNOWN[:1], [], part=0)
+
+
+@pytest.mark.parametrize("content", [b"", b"no arrays", b"PK\x03\x04 cut"])
+def test_a_file_that_holds_no_network_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "latent.npz"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="finetune backgammon"):
+        load_network(file)
+
+
+@pytest.mark.parametrize(
+    "line", ["no json", '{"position_id": "4HPwATDgc/ABMA"}', '{"position_id": "x", "value": {}}']
+)
+def test_a_pool_s_line_that_cannot_be_read_is_named(tmp_path: Path, line: str) -> None:
+    chances = {"win": 0.5, "win_g": 0, "win_bg": 0, "lose_g": 0, "lose_bg": 0, "class": 10}
+    good = json.dumps({"position_id": START.id, "value": chances})
+    file = tmp_path / "pool.jsonl"
+    file.write_text(f"{good}\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2"):
+        read_pool(file)
+    file.write_text(f"{good}\n", encoding="utf-8")
+    assert read_pool(file) == [(START, (0.5, 0, 0, 0, 0))]

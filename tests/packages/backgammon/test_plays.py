@@ -1,0 +1,273 @@
+"""Positions and their ids, legal plays, notation, and what plays do."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from casewright_backgammon.moves import Dice, apply_step, legal_plays
+from casewright_backgammon.play_features import (
+    PlayFeatures,
+    hitting_rolls,
+    longest_prime,
+    phase,
+    play_features,
+)
+from casewright_backgammon.play_text import dice_of, play_of, written_play
+from casewright_backgammon.position import (
+    BAR,
+    START,
+    Position,
+    flaw,
+    in_words,
+    position_of_id,
+    side_of,
+)
+from casewright.errors import InputError
+from tests.support.examples import at_most
+
+DICE = st.tuples(st.integers(1, 6), st.integers(1, 6))
+ROLLS = [(large, small) for large in range(1, 7) for small in range(1, large + 1)]
+
+
+def of(own: list[tuple[int, int]], other: list[tuple[int, int]]) -> Position:
+    return Position(side_of(own), side_of(other))
+
+
+def texts(position: Position, dice: Dice) -> set[str]:
+    return {play.text for play in legal_plays(position, dice)}
+
+
+def random_position(seed: int) -> Position:
+    """Play random plays from the start, and stop before the game is over."""
+    rng = random.Random(seed)
+    position = START
+    for _ in range(rng.randrange(90)):
+        after = rng.choice(legal_plays(position, rng.choice(ROLLS))).after
+        if not any(after.own):
+            break
+        position = after.flipped
+    return position
+
+
+def done(position: Position, dice: Dice, text: str) -> PlayFeatures:
+    return play_features(position, play_of(position, dice, text).after)
+
+
+POSITIONS = st.integers(0, 10_000).map(random_position)
+
+
+def test_the_start_has_gnu_backgammons_id_and_167_pips() -> None:
+    assert START.id == "4HPwATDgc/ABMA"
+    assert START.pips == (167, 167)
+    assert START.off == (0, 0)
+    assert "2 on 24" in in_words(START)
+
+
+@given(POSITIONS)
+@settings(max_examples=at_most(60), deadline=None)
+def test_an_id_names_the_position_it_was_made_of(position: Position) -> None:
+    assert position_of_id(position.id) == position
+    assert position.flipped.flipped == position
+
+
+@pytest.mark.parametrize("text", ["", "4HPwATDgc/ABM", "!HPwATDgc/ABMA", "//////////////"])
+def test_what_is_no_position_id_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="position"):
+        position_of_id(text)
+
+
+def test_impossible_positions_are_told() -> None:
+    assert not flaw(START)
+    assert "at most" in flaw(of([(6, 16)], [(1, 1)]))
+    assert "the game is over" in flaw(of([(6, 15)], []))
+    assert "point 6" in flaw(of([(6, 2)], [(19, 2)]))
+    closed = [(point, 2) for point in range(1, 7)]
+    assert "closed board" in flaw(of([*closed, (25, 1)], [*closed, (25, 1)]))
+
+
+def test_the_opening_roll_6_5_has_its_seven_plays() -> None:
+    assert texts(START, (6, 5)) == {
+        "24/13",
+        "24/18 13/8",
+        "24/18 8/3",
+        "13/2",
+        "13/7 8/3",
+        "13/8 13/7",
+        "8/3 8/2",
+    }
+
+
+@given(POSITIONS, DICE)
+@settings(max_examples=at_most(60), deadline=None)
+def test_every_legal_play_is_read_back_from_its_notation(position: Position, dice: Dice) -> None:
+    for play in legal_plays(position, dice):
+        assert written_play(position, play.text)[0] == play.after
+        assert play_of(position, dice, play.text).after == play.after
+        # Nobody comes or goes but over the edge.
+        assert sum(play.after.other) == sum(position.other)
+
+
+@given(POSITIONS, DICE)
+@settings(max_examples=at_most(60), deadline=None)
+def test_legal_plays_are_those_of_a_search_without_shortcuts(
+    position: Position, dice: Dice
+) -> None:
+    def ways(at: Position, order: tuple[int, ...]) -> list[tuple[int, Position]]:
+        found: list[tuple[int, Position]] = []
+        for start in range(1, BAR + 2) if order else ():
+            allowed = at.own[start - 1] and (start == BAR + 1 or not at.own[BAR])
+            end = start - order[0]
+            at_home = not any(at.own[6:])
+            if end <= 0:
+                behind = any(at.own[place - 1] for place in range(start + 1, BAR + 2))
+                allowed = allowed and at_home and (end == 0 or not behind)
+            if allowed and (end <= 0 or at.other[24 - end] < 2):
+                after = apply_step(at, start, max(end, 0))[0]
+                found += [(count + 1, reached) for count, reached in ways(after, order[1:])]
+        return found or [(0, at)]
+
+    orders = [dice * 2] if dice[0] == dice[1] else list(permutations(dice))
+    found = [(count, order[0], after) for order in orders for count, after in ways(position, order)]
+    most = max(count for count, _, _ in found)
+    wanted = {(die, after) for count, die, after in found if count == most}
+    if most == 1 and dice[0] != dice[1]:
+        larger = max(die for die, _ in wanted)
+        wanted = {(die, after) for die, after in wanted if die == larger}
+    assert {play.after for play in legal_plays(position, dice)} == {after for _, after in wanted}
+
+
+def test_a_checker_on_the_bar_enters_first() -> None:
+    position = of([(25, 1), (6, 5), (8, 3), (13, 5), (24, 1)], [(6, 5), (8, 3), (13, 5), (24, 2)])
+    assert all(text.startswith("bar/") for text in texts(position, (4, 2)))
+    with pytest.raises(InputError, match="bar must enter first"):
+        play_of(position, (4, 2), "24/20 6/4")
+
+
+def test_a_checker_on_the_bar_against_held_points_cannot_move() -> None:
+    position = of([(25, 1), (6, 5)], [(6, 2), (5, 2), (4, 2), (1, 3)])
+    assert texts(position, (6, 5)) == {"cannot move"}
+    assert texts(position, (6, 3)) == {"bar/16"}
+
+
+def test_the_larger_die_is_played_where_only_one_can_be() -> None:
+    assert texts(of([(12, 1)], [(22, 2)]), (5, 4)) == {"12/7"}
+    # The larger one cannot be played at all.
+    assert texts(of([(12, 1)], [(22, 2), (18, 2)]), (4, 5)) == {"12/8"}
+
+
+def test_both_dice_are_played_where_they_can_be() -> None:
+    # After 8/4 the 5 could not be played: 19 is held.
+    position = of([(24, 1), (8, 1)], [(6, 2)])
+    assert texts(position, (5, 4)) == {"24/15", "24/20 8/3"}
+    with pytest.raises(InputError, match="more of the roll can be played"):
+        play_of(START, (3, 1), "8/5")
+
+
+def test_a_held_point_cannot_be_entered_and_a_blot_is_hit() -> None:
+    held = of([(8, 2)], [(20, 2), (1, 1)])
+    assert texts(held, (3, 3)) == {"cannot move"}
+    blot = of([(8, 2)], [(20, 1), (1, 1)])
+    play = play_of(blot, (3, 1), "8/5* 8/7")
+    assert play.hits == 1
+    assert play.after.other[BAR] == 1
+
+
+def test_a_higher_die_bears_off_from_the_highest_point_alone() -> None:
+    assert texts(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5)) == {"4/off 2/off"}
+    assert texts(of([(5, 1), (2, 1)], [(1, 1)]), (4, 3)) == {"5/off", "5/1 2/off"}
+    with pytest.raises(InputError, match="outside the home board"):
+        play_of(of([(9, 1), (2, 2)], [(1, 1)]), (2, 1), "2/off 9/8")
+
+
+def test_doubles_are_played_four_times() -> None:
+    assert "6/off(4)" in texts(of([(6, 5)], [(1, 1)]), (6, 6))
+    assert "8/4(2) 6/2(2)" in texts(START, (4, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("13/11 13/11", "do not make these steps"),
+        ("8/x", "cannot be read"),
+        ("7/4 8/7", "no checker stands on 7"),
+        ("24/19 6/5", "held by the other player"),
+        ("5/8", "towards 1"),
+        ("", "something can be moved"),
+        ("13/7 8/7", "the roll has 4"),
+    ],
+)
+def test_a_play_that_is_not_legal_is_told_why_and_what_is(text: str, why: str) -> None:
+    with pytest.raises(InputError, match=why) as refused:
+        play_of(START, (3, 1), text)
+    assert "Legal plays are for example" in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["3-1", "31", "3 1", "3:1", " 3,1 "])
+def test_a_roll_is_read_in_the_ways_it_is_written(text: str) -> None:
+    assert dice_of(text) == (3, 1)
+
+
+@pytest.mark.parametrize("text", ["", "7-1", "3", "3-1-2", "a-b"])
+def test_what_is_no_roll_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="no roll"):
+        dice_of(text)
+
+
+def test_features_are_those_that_players_name() -> None:
+    point = done(START, (3, 1), "8/5 6/5")
+    assert (point.made, point.broken, point.blots) == ((5,), (), ())
+    assert (5 in point.made, point.pips, point.unstacked) == (True, 4, (6,))
+    bar = done(START, (6, 1), "13/7 8/7")
+    assert (7 in bar.made, bar.prime_before, bar.prime) == (True, 1, 3)
+    run = done(START, (6, 5), "24/13")
+    assert (run.runs, run.left_back, run.anchors_broken, run.blots) == (1, 1, (24,), (24,))
+    slot = done(START, (2, 1), "13/11 6/5")
+    assert (slot.slots, slot.blots, slot.loose) == ((5,), (5, 11), ())
+    assert done(START, (4, 4), "24/20(2) 13/9(2)").anchors_made == (20,)
+
+
+def test_features_of_hits_entering_bear_offs_and_broken_contact() -> None:
+    position = of([(25, 1), (8, 2), (6, 2)], [(20, 1), (6, 2), (3, 2)])
+    hit = done(position, (3, 2), "bar/23 8/5*")
+    assert (hit.hits, hit.loose, hit.entered, hit.slots) == (1, (5,), 1, ())
+    off = done(of([(4, 1), (2, 1)], [(1, 1)]), (6, 5), "4/off 2/off")
+    assert (off.borne_off, off.pips, off.contact) == (2, 6, False)
+    assert done(of([(9, 1), (8, 1)], [(17, 2)]), (2, 1), "9/7 8/7").breaks_contact
+
+
+@pytest.mark.parametrize(
+    ("position", "name"),
+    [
+        (START, "opening"),
+        (of([(6, 5), (3, 2)], [(6, 5), (2, 2)]), "bear-off"),
+        (of([(8, 5), (3, 2)], [(6, 5), (2, 2)]), "race"),
+        (of([(6, 8), (3, 2)], [(24, 2), (5, 9)]), "contact bear-off"),
+        (of([(6, 6), (8, 3), (13, 4), (7, 2)], [(20, 2), (5, 9), (13, 4)]), "holding"),
+        (of([(24, 2), (22, 2), (6, 9), (7, 2)], [(20, 2), (5, 9), (13, 4)]), "back game"),
+        (of([(24, 1), (22, 1), (6, 9), (7, 4)], [(20, 1), (5, 9), (13, 5)]), "middle"),
+    ],
+)
+def test_each_phase_is_told_from_the_others(position: Position, name: str) -> None:
+    assert phase(position) == name
+
+
+@given(POSITIONS)
+@settings(max_examples=at_most(25), deadline=None)
+def test_every_roll_with_a_legal_play_that_hits_is_a_hitting_roll(position: Position) -> None:
+    hits = [
+        2 - (large == small)
+        for large, small in ROLLS
+        if any(play.hits for play in legal_plays(position, (large, small)))
+    ]
+    # A hit that may not be made, since more of the roll can be played without it, counts too.
+    assert hitting_rolls(position) >= sum(hits)
+    assert hitting_rolls(position, beyond=6) <= sum(hits)
+
+
+def test_a_prime_is_the_longest_row_of_made_points() -> None:
+    assert longest_prime(side_of([(4, 2), (5, 2), (6, 3), (7, 2), (8, 1), (9, 2)])) == 4

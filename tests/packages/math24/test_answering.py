@@ -1,0 +1,199 @@
+"""From a card's image to a checked answer, and nothing kept but what is proved."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from casewright_math24.answerer import CardAnswerer
+from casewright_math24.card_reader import CardReader
+from casewright_math24.cards import render_card
+from casewright_math24.cases import card_image, puzzle_case, puzzle_schema
+from casewright_math24.counts import COUNTS, counts
+from casewright_math24.decomposition import classes, decomposable_problems
+from casewright_math24.latent import load_latent, shipped_latent
+from casewright_math24.latent_training import train_comparing_latent, train_paper_latent
+from casewright_math24.page import page_of
+from casewright_math24.proof import product_of_pairs
+from casewright_math24.puzzle import Problem, problem_of
+from casewright.errors import InputError
+from casewright.stores import Case, CaseStore
+
+READER = CardReader()
+
+
+def read(image: bytes) -> Problem:
+    return problem_of(READER.read(image).numbers)
+
+
+def store_without(*apart: Problem) -> CaseStore:
+    """Return a store of a part of the puzzles, these left out."""
+    store = CaseStore(puzzle_schema(read, shipped_latent()), ":memory:")
+    known = [p for p in decomposable_problems()[::3] if p not in apart]
+    store.add([puzzle_case(problem) for problem in known])
+    return store
+
+
+@pytest.fixture(scope="module")
+def store() -> CaseStore:
+    return store_without((1, 8, 10, 12), (2, 3, 7, 8))
+
+
+def test_a_card_is_answered_by_the_plan_of_a_like_one_and_the_answer_is_checked(
+    store: CaseStore,
+) -> None:
+    found = CardAnswerer(store, READER).answer(card_image((12, 1, 8, 10)))
+    assert found.reading.numbers == (12, 1, 8, 10)
+    assert found.problem == (1, 8, 10, 12)
+    assert found.problem not in [tuple(hit.case.metadata["numbers"]) for hit in found.hits]
+    assert found.right
+    assert found.checks[-1].expression == "(1 * 12) * (10 - 8)"
+    assert found.retained is None
+
+
+def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
+    store: CaseStore,
+) -> None:
+    tried = {
+        len(CardAnswerer(store, READER).answer(card_image(p)).checks)
+        for p in [(3, 8, 11, 13), (1, 8, 10, 12), (5, 5, 5, 5)]
+    }
+    assert tried == {1, 2}
+    wrong = CardAnswerer(store, READER).answer(card_image((3, 8, 11, 13)))
+    assert [one.right for one in wrong.checks] == [False, False]
+    assert [one.why for one in wrong.checks] == [
+        "The nearest case's plan leads nowhere with these numbers.",
+        "The next plan leads nowhere with these numbers.",
+    ]
+
+
+def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong() -> None:
+    store = store_without((2, 3, 7, 8))
+    heard: list[list[tuple[str, str]]] = []
+    says = ["Final Answer: 8 * 3 = 24", "Final Answer: (8 - 2) * (7 - 3) = 24"]
+
+    def chat(messages: Sequence[tuple[str, str]]) -> str:
+        heard.append(list(messages))
+        return says[len(heard) - 1]
+
+    found = CardAnswerer(store, READER, chat, "tiny").answer(card_image((2, 3, 7, 8)), retain=True)
+    assert found.right
+    assert found.answered_by == "tiny"
+    assert "A hint that may help" in heard[0][1][1]
+    assert "must use 2, 3, 7, 8" in heard[1][-1][1]
+    assert found.retained is not None
+    assert found.retained.outcome == "added"
+    (kept,) = store.get(found.retained.id)
+    assert kept.solution["plans"] == [[6, 0, 3]]
+
+
+def test_a_right_answer_of_another_form_has_no_plan_to_keep() -> None:
+    assert product_of_pairs("8 - (2 - 3 * 7) - 3", (2, 3, 7, 8)) is None
+    assert product_of_pairs("(7 - 3) * (8 - 2)", (2, 3, 7, 8)) is not None
+    assert product_of_pairs("(12 * 1) * 10 - 96", (1, 8, 10, 12)) is None
+    assert product_of_pairs("(10 - 8) * 12 * 1", (1, 8, 10, 12)) is None
+
+
+def test_a_puzzle_is_never_answered_by_a_case_of_its_own(store: CaseStore) -> None:
+    known = [tuple(case.metadata["numbers"]) for case in store.all()]
+    for problem in known[:8]:
+        hits = CardAnswerer(store, READER).answer(card_image(problem)).hits
+        assert len(hits) == 3
+        assert problem not in [tuple(hit.case.metadata["numbers"]) for hit in hits]
+
+
+def test_what_is_proved_is_retained_once_and_found_by_other_puzzles_alone() -> None:
+    own = store_without((1, 8, 10, 12))
+    answerer, image, before = CardAnswerer(own, READER), card_image((1, 8, 10, 12)), own.count()
+    first = answerer.answer(image, retain=True)
+    assert first.retained is not None
+    assert first.retained.outcome == "added"
+    again = answerer.answer(image, retain=True)
+    assert first.retained.id not in [hit.case.id for hit in again.hits]
+    other = answerer.answer(card_image((1, 7, 9, 11)))
+    assert first.retained.id in [hit.case.id for hit in other.hits]
+    assert again.retained is not None
+    assert again.retained.outcome in ("unchanged", "duplicate")
+    assert own.count() == before + 1
+
+
+def test_nothing_is_retained_of_a_wrong_answer_or_of_what_is_no_card() -> None:
+    own = store_without()
+    answerer, before = CardAnswerer(own, READER), own.count()
+    assert answerer.answer(card_image((3, 8, 11, 13)), retain=True).retained is None
+    noise = io.BytesIO()
+    Image.effect_noise((180, 180), 80).save(noise, format="PNG")
+    for image in (noise.getvalue(), card_image((1, 8, 10, 12))[:900], b"no image"):
+        with pytest.raises(InputError):
+            answerer.answer(image, retain=True)
+    assert own.count() == before
+
+
+def test_a_case_that_is_not_proved_may_not_be_kept(store: CaseStore) -> None:
+    good = puzzle_case((2, 3, 7, 8))
+    bad = {**good.solution, "expressions": ["(8 - 3) * (7 - 2)"]}
+    kept = store.retain(Case(good.problem, bad, metadata=good.metadata))
+    assert kept.outcome == "refused"
+    assert "It is 25, not 24" in kept.reason
+
+
+def test_the_page_shows_the_card_the_cases_and_the_check(store: CaseStore, tmp_path: Path) -> None:
+    file = tmp_path / "card.jpg"
+    render_card((1, 8, 10, 12)).save(file)
+    found = CardAnswerer(store, READER).answer(file)
+    page = page_of(found, file.read_bytes())
+    assert page.count("<img") == 1 + len(found.hits)
+    assert "(1 * 12) * (10 - 8) = 24" in page
+    assert "http" not in page
+
+
+def test_counts_say_how_many_pairs_make_each_factor() -> None:
+    found = counts((1, 2, 3, 4))
+    assert found.shape == (COUNTS,)
+    # Of six pairs, 12 is made by 3 and 4 alone; 6 by 2 and 3, and by 2 and 4.
+    assert found[6] == pytest.approx(1 / 6)
+    assert found[4] == pytest.approx(2 / 6)
+    # Of the first number's pairs 1 is made by 1 - 2 no, 2 - 1, 1 * 1 no: by the one with 2.
+    assert found[8] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("train", [train_paper_latent, train_comparing_latent])
+def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_labels(
+    train: type,
+) -> None:
+    problems = decomposable_problems()
+    test, known = problems[::5], [p for n, p in enumerate(problems) if n % 5]
+    labels = [frozenset(classes(problem)) for problem in known]
+    few = {"epochs": 30} if train is train_paper_latent else {"steps": 120}
+
+    def share(given: Sequence[frozenset[tuple[int, int, int]]]) -> float:
+        latent = train(known, given, seed=1, **few)
+        rows, asked = latent.vectors(known), latent.vectors(test)
+        rows = rows / (rows**2).sum(1, keepdims=True) ** 0.5
+        nearest = (asked @ rows.T).argmax(1)
+        same = [bool(classes(p) & labels[n]) for p, n in zip(test, nearest, strict=True)]
+        return sum(same) / len(same)
+
+    learned = share(labels)
+    assert learned > 0.5
+    shuffled = [labels[place] for place in np.random.default_rng(0).permutation(len(labels))]
+    assert learned > share(shuffled) + 0.1
+
+
+def test_a_latent_is_read_as_it_was_written_and_other_files_are_refused(tmp_path: Path) -> None:
+    problems = decomposable_problems()[:20]
+    latent = train_comparing_latent(problems, [classes(p) for p in problems], steps=2)
+    latent.save(tmp_path / "latent.npz")
+    again = load_latent(tmp_path / "latent.npz")
+    assert (again.vectors(problems) == latent.vectors(problems)).all()
+    (tmp_path / "other.npz").write_text("nothing", encoding="utf-8")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "latent.npz").read_bytes()[:500])
+    for name in ("other.npz", "empty.npz", "cut.npz", "nowhere.npz"):
+        with pytest.raises(InputError, match="finetune math24"):
+            load_latent(tmp_path / name)

@@ -1,0 +1,104 @@
+"""`casewright ask --image`: a card is answered, kept if it is proved, and shown as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from casewright_math24.cards import render_card
+from tests.serve.helpers import new_home, one_line_error, result, run
+from tests.support.chat_server import chat_server
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_home(tmp_path_factory.mktemp("cards") / "home")
+
+
+@pytest.fixture(scope="module")
+def card(home: Path) -> Path:
+    file = home / "card.png"
+    render_card((12, 1, 8, 10)).save(file)
+    return file
+
+
+def test_a_card_is_read_answered_and_checked(home: Path, card: Path) -> None:
+    told = result(run(home, "ask", "--domain", "math24", "--image", card, "--json"))
+    assert told["numbers"] == [12, 1, 8, 10]
+    assert len(told["cases"]) == 3
+    assert told["right"] is True
+    assert told["attempts"][-1]["expression"] == "(1 * 12) * (10 - 8)"
+    assert told["answered_by"] == "reuse"
+    assert told["retained"] is None
+
+
+def test_people_are_told_what_was_read_found_answered_and_checked(
+    home: Path, card: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "card.html"
+    done = run(home, "ask", "--domain", "math24", "--image", card, "--html", page)
+    assert done.returncode == 0
+    first, *_, last = done.stdout.strip().splitlines()
+    assert first.startswith("Read: 12 1 8 10")
+    assert "right: each number once, and 24" in last
+    text = page.read_text(encoding="utf-8")
+    assert text.count("data:image/png;base64,") == 4
+
+
+def test_a_chat_model_answers_where_it_is_named(
+    home: Path, card: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    says = ("Final Answer: 12 + 12 = 24", "Final Answer: (10 - 8) * 12 * 1 = 24")
+    with chat_server(*says) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        options = ("--generator", "openai:tiny", "--json")
+        told = result(run(home, "ask", "--domain", "math24", "--image", card, *options))
+        heard = [one.body["messages"] for one in server.heard]
+    assert [one["right"] for one in told["attempts"]] == [False, True]
+    assert told["answered_by"] == "openai:tiny"
+    assert "must use 1, 8, 10, 12" in heard[1][-1]["content"]
+
+
+def test_a_question_in_words_is_answered_by_the_same_plans(home: Path) -> None:
+    told = result(run(home, "ask", "--domain", "math24", "Make 24 of 12, 1, 8 and 10", "--json"))
+    assert told["plan"] == "s1 = make_24(query=question)"
+    assert "(1 * 12) * (10 - 8) = 24" in told["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "Give a question."),
+        (["--domain", "math24"], "Give a question, or --image FILE"),
+        (["--domain", "math24", "--image", "card.png", "and a question"], "without one"),
+        (["--domain", "math24", "a question", "--retain"], "go with --image"),
+        (["--domain", "shopping", "--image", "card.png"], "no option --image"),
+        (["--domain", "math24", "--image", "nowhere.png"], "nowhere.png"),
+        (["--domain", "math24", "--image", "words.txt"], "cannot be read as an image"),
+        (["--domain", "math24", "--image", "cut.png", "--retain"], "damaged or cut off"),
+        (["--domain", "math24", "--image", "blank.png", "--retain"], "does not look like a card"),
+        (["--domain", "math24", "--image", "card.png", "--generator", "x"], "no generator 'x'"),
+        (["--domain", "math24", "--image", "card.png", "--html", "no/where.html"], "written"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_no_card_is_one_line(
+    home: Path, card: Path, arguments: list[str], word: str
+) -> None:
+    from PIL import Image
+
+    (home / "words.txt").write_text("no image", encoding="utf-8")
+    (home / "cut.png").write_bytes(card.read_bytes()[:800])
+    Image.new("L", (180, 180), 255).save(home / "blank.png")
+    assert word in one_line_error(run(home, "ask", *arguments))
+
+
+def test_the_questions_to_try_are_answered_rightly(home: Path) -> None:
+    listed = result(run(home, "domains", "--json"))
+    (own,) = [one for one in listed if one["name"] == "math24"]
+    for question in own["questions"]:
+        told = result(run(home, "ask", "--domain", "math24", question, "--json"))
+        assert "right: each number once, and 24" in told["text"]
