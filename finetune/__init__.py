@@ -1,1 +1,1 @@
-"""How the planner learns, and how plans are scored."""
+"""Training of planners, and the scores of plans."""

@@ -48,7 +48,7 @@ class LabelledSet:
 
 
 def is_labelled_folder(folder: Path) -> bool:
-    """Say whether a folder holds labelled questions of somebody's own."""
+    """Return whether a folder holds labelled questions of somebody's own."""
     return (folder / QUESTIONS).is_file() or (folder / CASES).is_file()
 
 
@@ -74,10 +74,10 @@ def read_labelled(folder: Path) -> tuple[list[Case], list[LabelledQuestion]]:
         InputError: A file is not there, or a line has another form; the message has its number.
     """
     cases: dict[str, Case] = {}
-    for key, one, _ in _lines(folder / CASES, _Case):
-        problem = {**({"title": one.title} if one.title else {}), "text": one.text}
+    for key, line, _ in _lines(folder / CASES, _Case):
+        problem = {**({"title": line.title} if line.title else {}), "text": line.text}
         id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", key])))
-        cases[key] = Case(problem, one.text, metadata={"key": key}, id=id_)
+        cases[key] = Case(problem, line.text, metadata={"key": key}, id=id_)
     questions = []
     for key, asked, where in _lines(folder / QUESTIONS, _Question):
         if unknown := [name for name in asked.relevant if name not in cases]:
@@ -90,12 +90,12 @@ def read_labelled(folder: Path) -> tuple[list[Case], list[LabelledQuestion]]:
 def _lines(file: Path, form: type[Labelled]) -> Iterator[tuple[str, Labelled, str]]:
     """Yield the ids of a file's records, the records, and their places."""
     seen: set[str] = set()
-    for number, one in read_records(file, form, f"See {CASES} and {QUESTIONS} in the docs."):
+    for number, record in read_records(file, form, f"See {CASES} and {QUESTIONS} in the docs."):
         where = f"{file}, line {number}"
-        if one.id in seen:
-            raise InputError(f"{where}: another line has the id {one.id!r}. Give each its own.")
-        seen.add(one.id)
-        yield one.id, one, where
+        if record.id in seen:
+            raise InputError(f"{where}: another line has the id {record.id!r}. Give each its own.")
+        seen.add(record.id)
+        yield record.id, record, where
     if not seen:
         raise InputError(f"{file} is empty. Give one JSON object a line.")
 
@@ -124,8 +124,8 @@ def halves(
     Raises:
         InputError: A half has no question.
     """
-    training = [one for one in questions if is_training(one.id)]
-    test = [one for one in questions if not is_training(one.id)]
+    training = [item for item in questions if is_training(item.id)]
+    test = [item for item in questions if not is_training(item.id)]
     if not (training and test):
         raise InputError(
             f"Set {name} has {len(training)} questions to train with and {len(test)} to test "

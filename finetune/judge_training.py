@@ -15,8 +15,16 @@ import numpy as np
 from casewright import __version__
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.judge_data import LabelledSet
-from casewright.finetune.judge_figures import Outcome, by_model, judge_figures, outcome
-from casewright.finetune.judge_states import Marks, Round, Walker, gold
+from casewright.finetune.judge_states import (
+    Marks,
+    Outcome,
+    Round,
+    Walker,
+    by_model,
+    gold,
+    judge_figures,
+    outcome,
+)
 from casewright.stores.feedback import JudgeModel
 from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.judge_model import Regression
@@ -29,7 +37,7 @@ DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """How a judge is trained.
+    """Settings of a training of a judge.
 
     Attributes:
         inverse_penalty: C of the L2 penalty, on standardised features.
@@ -85,9 +93,9 @@ def train_judge(
         DependencyError: scikit-learn is not installed.
     """
     chosen = settings or JudgeSettings()
-    walkers = [(one, Walker(one, strategy)) for one in sets for strategy in one.strategies]
-    training = sum(len(one.training) for one, _ in walkers)
-    total = training * (2 + chosen.passes) + sum(len(one.test) for one, _ in walkers)
+    walkers = [(item, Walker(item, strategy)) for item in sets for strategy in item.strategies]
+    training = sum(len(walker.training) for walker, _ in walkers)
+    total = training * (2 + chosen.passes) + sum(len(walker.test) for walker, _ in walkers)
     with progress_bar("Training the judge", total, show=progress) as advance:
         states = _walked(walkers, gold)
         advance(training)
@@ -100,26 +108,26 @@ def train_judge(
         model = _with(_fitted(states, chosen), thresholds)
         seeds = range(chosen.seed, chosen.seed + chosen.controls)
         controls = [_control(states, model, seed, chosen) for seed in seeds]
-        figures: dict[str, dict[str, Any]] = {one.name: {} for one, _ in walkers}
-        for one, walker in walkers:
-            made = judge_figures(walker, one.test, model, controls)
-            figures[one.name][walker.strategy.name] = made
-            advance(len(one.test))
-    told = {
+        figures: dict[str, dict[str, Any]] = {walker.name: {} for walker, _ in walkers}
+        for item, walker in walkers:
+            result = judge_figures(walker, item.test, model, controls)
+            figures[item.name][walker.strategy.name] = result
+            advance(len(item.test))
+    facts = {
         "casewright": __version__,
         # As JSON has them, so that a model is the same once written and read.
         "settings": json.loads(json.dumps(asdict(chosen))),
         "sets": {
-            one.name: {
-                **one.settings,
-                "questions_training": len(one.training),
-                "questions_test": len(one.test),
+            item.name: {
+                **item.settings,
+                "questions_training": len(item.training),
+                "questions_test": len(item.test),
             }
-            for one in sets
+            for item in sets
         },
         "test_figures": figures,
     }
-    return replace(model, training=told)
+    return replace(model, training=facts)
 
 
 def _walked(walkers: Sequence[tuple[LabelledSet, Walker]], marks: Marks) -> list[_State]:
@@ -132,8 +140,8 @@ def _walked(walkers: Sequence[tuple[LabelledSet, Walker]], marks: Marks) -> list
 
 
 def _fitted(states: Sequence[_State], settings: JudgeSettings) -> JudgeModel:
-    first = [one for one in states if not one.round.later]
-    later = [one for one in states if one.round.later]
+    first = [state for state in states if not state.round.later]
+    later = [state for state in states if state.round.later]
     return JudgeModel(
         _regression(first, FIRST, "first rounds", settings),
         _regression(later, LATER, "later rounds", settings),
@@ -150,31 +158,31 @@ def _regression(
         raise DependencyError(
             "Training a judge needs scikit-learn. Run: pip install 'casewright[finetune]'"
         ) from error
-    labels = np.concatenate([one.round.labels for one in states] or [np.zeros(0, bool)])
+    labels = np.concatenate([state.round.labels for state in states] or [np.zeros(0, bool)])
     if labels.all() or not labels.any():
         raise InputError(
             f"No judge can be trained: of {len(labels)} candidates of {where}, {labels.sum()} are "
             "relevant. It needs some that are and some that are not; give more questions, and "
             "cases that answer none."
         )
-    rows = np.concatenate([one.round.rows for one in states])
+    rows = np.concatenate([state.round.rows for state in states])
     sizes: Counter[str] = Counter()
-    for one in states:
-        sizes[one.labelled] += len(one.round.labels)
+    for state in states:
+        sizes[state.labelled] += len(state.round.labels)
     # Every set weighs alike, and a candidate 1 in the mean.
     even = len(labels) / len(sizes)
     weights = np.concatenate(
-        [np.full(len(one.round.labels), even / sizes[one.labelled]) for one in states]
+        [np.full(len(state.round.labels), even / sizes[state.labelled]) for state in states]
     )
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     varies = spread > 1e-9
     scaled = np.where(varies, (rows - mean) / np.where(varies, spread, 1.0), 0.0)
-    made = LogisticRegression(C=settings.inverse_penalty, max_iter=3000)
-    made.fit(scaled, labels, sample_weight=weights)
-    raw = np.where(varies, made.coef_[0] / np.where(varies, spread, 1.0), 0.0)
-    bias = float(made.intercept_[0] - raw @ mean)
-    told = {name: _rounded(weight) for name, weight in zip(names, raw.tolist(), strict=True)}
-    return Regression(told, _rounded(bias), 0.5)
+    result = LogisticRegression(C=settings.inverse_penalty, max_iter=3000)
+    result.fit(scaled, labels, sample_weight=weights)
+    raw = np.where(varies, result.coef_[0] / np.where(varies, spread, 1.0), 0.0)
+    bias = float(result.intercept_[0] - raw @ mean)
+    facts = {name: _rounded(weight) for name, weight in zip(names, raw.tolist(), strict=True)}
+    return Regression(facts, _rounded(bias), 0.5)
 
 
 def _rounded(value: float) -> float:
@@ -199,8 +207,8 @@ def _thresholds(
     tried: dict[tuple[float, float], tuple[float, float]] = {}
     for thresholds in itertools.product(settings.first_thresholds, settings.later_thresholds):
         marks = [by_model(_with(model, thresholds)) for model in models]
-        made = [_cross(labelled, walker, marks, settings) for labelled, walker in walkers]
-        gain, f1 = np.mean(made, axis=0)
+        results = [_cross(labelled, walker, marks, settings) for labelled, walker in walkers]
+        gain, f1 = np.mean(results, axis=0)
         tried[thresholds] = float(gain), float(f1)
     most = max(gain for gain, _ in tried.values())
     near = {at: f1 for at, (gain, f1) in tried.items() if gain >= most - settings.slack}
@@ -218,8 +226,8 @@ def _cross(
             parts.append((len(held), outcome(walker, held, own)))
     counts = [count for count, _ in parts]
     return (
-        float(np.average([one.gain for _, one in parts], weights=counts)),
-        float(np.average([one.f1 for _, one in parts], weights=counts)),
+        float(np.average([part.gain for _, part in parts], weights=counts)),
+        float(np.average([part.f1 for _, part in parts], weights=counts)),
     )
 
 
@@ -239,7 +247,7 @@ def _control(
         (True, model.later, control.later),
     ):
         names = LATER if later else FIRST
-        rows = np.concatenate([one.round.rows for one in states if one.round.later is later])
+        rows = np.concatenate([state.round.rows for state in states if state.round.later is later])
         share = float(np.mean(ours.probabilities(rows, names) >= ours.threshold))
         thresholds.append(float(np.quantile(theirs.probabilities(rows, names), 1 - share)))
     return _with(control, (thresholds[0], thresholds[1]))
@@ -248,12 +256,12 @@ def _control(
 def _shuffled(states: Sequence[_State], seed: int) -> list[_State]:
     """Return the states with the labels of their candidates permuted, set by set."""
     draw = np.random.default_rng(seed)
-    made = list(states)
-    for key in dict.fromkeys((one.labelled, one.round.later) for one in states):
-        at = [n for n, one in enumerate(states) if (one.labelled, one.round.later) == key]
+    results = list(states)
+    for key in dict.fromkeys((state.labelled, state.round.later) for state in states):
+        at = [n for n, state in enumerate(states) if (state.labelled, state.round.later) == key]
         labels = draw.permutation(np.concatenate([states[n].round.labels for n in at]))
         for n in at:
             count = len(states[n].round.labels)
-            made[n] = replace(made[n], round=replace(made[n].round, labels=labels[:count]))
+            results[n] = replace(results[n], round=replace(results[n].round, labels=labels[:count]))
             labels = labels[count:]
-    return made
+    return results

@@ -23,7 +23,7 @@ LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What stands for a tool that only some requests have: its example, and the tool's name."""
+    """The example of a tool that only some requests have, with the tool's name."""
 
     tool: str
     read: ReaderInput
@@ -57,10 +57,10 @@ def trained_forms(queries: Sequence[AnnotatedQuery]) -> list[FormExample]:
     examples: dict[str, FormExample] = {}
     for query in queries:
         own = own_tools(query)
-        for place, (ask, _) in enumerate(asks_of(query.plan, query.query)):
+        for index, (ask, _) in enumerate(asks_of(query.plan, query.query)):
             if own.isdisjoint(ask.tools):
                 counts[ask.form] += 1
-                examples.setdefault(ask.form, FormExample(str(query.plan), place, query.query))
+                examples.setdefault(ask.form, FormExample(str(query.plan), index, query.query))
     return [examples[form] for form, count in counts.most_common() if count >= LEAST]
 
 
@@ -75,14 +75,14 @@ def lessons(
     """Turn queries to lessons; those whose plan has no asks are left out."""
     known = [form.read() for form in forms]
     numbers = {ask.form: number for number, ask in enumerate(known, 1)}
-    made = []
+    results = []
     for query in queries:
         read = read_input(tokenizer, query.query, query.record.context)
         asks = asks_of(query.plan, query.query)
         if not asks:
             continue
         own = own_tools(query)
-        made.append(
+        results.append(
             Lesson(
                 read,
                 tuple(numbers.get(ask.form) for ask, _ in asks),
@@ -92,7 +92,7 @@ def lessons(
                 tuple(_examples(query, tokenizer)),
             )
         )
-    return made
+    return results
 
 
 def _allowed(ask: Ask, query: AnnotatedQuery) -> bool:
@@ -103,7 +103,7 @@ def _allowed(ask: Ask, query: AnnotatedQuery) -> bool:
 
 
 def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> list[Example]:
-    made = []
+    results = []
     for tool in query.record.tools_extra:
         example = tool.get("example") or {}
         question = str(example.get("query") or tool.get("description") or tool["name"])
@@ -111,5 +111,5 @@ def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> list[Example]:
         if example.get("plan"):
             asks = asks_of(parse_plan(str(example["plan"])), question)
             context = {field: "given" for ask, _ in asks for field in ask.context_fields()}
-        made.append(Example(str(tool["name"]), read_input(tokenizer, question, context)))
-    return made
+        results.append(Example(str(tool["name"]), read_input(tokenizer, question, context)))
+    return results

@@ -37,7 +37,7 @@ OUT = -1e4
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """How a reader is trained.
+    """Settings of a training of a reader.
 
     Attributes:
         epochs: Passes over the queries; ``None`` for ``passes``.
@@ -118,7 +118,7 @@ def train_reader(
         )
     network = ReaderNetwork(base, len(forms))
     _fit(network, taught, chosen, progress)
-    told = {
+    facts = {
         **asdict(chosen),
         "epochs": chosen.passes(len(taught)),
         "queries": len(taught),
@@ -127,7 +127,7 @@ def train_reader(
         "torch": torch.__version__,
     }
     bias = float(network.bias[-1].detach())
-    return network, ReaderCard(tuple(forms), 2.0, bias, told)
+    return network, ReaderCard(tuple(forms), 2.0, bias, facts)
 
 
 def _fit(
@@ -170,12 +170,12 @@ def _fit(
 def _batches(taught: Sequence[Lesson], size: int, draw: random.Random) -> list[list[Lesson]]:
     """Deal the lessons to batches of similar length, in random order."""
     order = draw.sample(range(len(taught)), len(taught))
-    made = []
+    results = []
     for start in range(0, len(order), size * BUCKET):
         bucket = sorted(order[start : start + size * BUCKET], key=lambda i: len(taught[i].read.ids))
-        made += [bucket[at : at + size] for at in range(0, len(bucket), size)]
-    draw.shuffle(made)
-    return [[taught[i] for i in batch] for batch in made]
+        results += [bucket[at : at + size] for at in range(0, len(bucket), size)]
+    draw.shuffle(results)
+    return [[taught[i] for i in batch] for batch in results]
 
 
 def _loss(
@@ -199,15 +199,15 @@ def _loss(
     for row, lesson in enumerate(batch):
         names = [example.tool for example in shown[row]]
         before[row, 0] = network.start
-        for place, (form, tool) in enumerate(zip(lesson.forms, lesson.tools, strict=True)):
+        for index, (form, tool) in enumerate(zip(lesson.forms, lesson.tools, strict=True)):
             if tool:
-                wanted[row, place] = forms + 1 + names.index(tool)
+                wanted[row, index] = forms + 1 + names.index(tool)
             elif form is not None:
-                wanted[row, place] = form
+                wanted[row, index] = form
             hidden = draw.random() < chosen.hidden
-            before[row, place + 1] = network.unknown if hidden or form is None else form
-            covered[row, place + 1] = torch.from_numpy(
-                lesson.read.coverage(lesson.spans[place], width)
+            before[row, index + 1] = network.unknown if hidden or form is None else form
+            covered[row, index + 1] = torch.from_numpy(
+                lesson.read.coverage(lesson.spans[index], width)
             )
         wanted[row, len(lesson.forms)] = 0
     decoded = network.decode(states, mask, before, covered)
@@ -262,10 +262,10 @@ def _examples(
     start = torch.full((len(flat), 1), network.start)
     nothing = torch.zeros((len(flat), 1, states.shape[1]))
     own = network.latents(network.decode(states, mask, start, nothing))[:, 0]
-    place = {id(example): number for number, example in enumerate(flat)}
+    positions = {id(example): number for number, example in enumerate(flat)}
     for row, examples in enumerate(shown):
         if examples:
-            chosen = own[[place[id(example)] for example in examples]]
+            chosen = own[[positions[id(example)] for example in examples]]
             likeness[row, :, : len(examples)] = network.likeness(latents[row], chosen)
     return likeness, own, [example.tool for example in flat]
 
@@ -296,11 +296,11 @@ def _contrast(
     kept, labels = [], []
     tools = {tool: forms + 1 + number for number, tool in enumerate(dict.fromkeys(owners))}
     for row, numbers in enumerate(wanted.tolist()):
-        for place, number in enumerate(numbers):
+        for index, number in enumerate(numbers):
             if number == IGNORED:
                 continue
             own = number > forms
-            kept.append(latents[row, place])
+            kept.append(latents[row, index])
             labels.append(tools[shown[row][number - forms - 1].tool] if own else number)
     points = torch.cat([torch.stack(kept), examples])
     label = torch.tensor([*labels, *(tools[tool] for tool in owners)])
@@ -329,11 +329,11 @@ def _pointers(
 
     rows, places, forms, slots, starts, ends = [], [], [], [], [], []
     for row, lesson in enumerate(batch):
-        for place, (form, spans) in enumerate(zip(lesson.forms, lesson.spans, strict=True)):
+        for index, (form, spans) in enumerate(zip(lesson.forms, lesson.spans, strict=True)):
             for slot, span in enumerate(spans[:MAX_SLOTS]):
                 if span is not None:
                     rows.append(row)
-                    places.append(place)
+                    places.append(index)
                     forms.append(network.unknown if form is None else form)
                     slots.append(slot)
                     starts.append(lesson.read.first[span[0]])

@@ -14,7 +14,7 @@ from casewright.finetune.queries.query_files import read_text
 
 
 class Record(BaseModel):
-    """What a reader needs of a record; texts are without the space around them."""
+    """The fields that a reader needs of a record; texts are stripped."""
 
     model_config = ConfigDict(strict=True, str_strip_whitespace=True)
 
@@ -33,26 +33,36 @@ def read_records(
         InputError: The file cannot be read, or has another form; names the line or record, and the
             mend.
     """
+    for number, location, value in read_values(path):
+        try:
+            yield number, form.model_validate(value)
+        except ValidationError as error:
+            raise InputError(f"{location}: {first_problem(error)} {mend}") from error
+
+
+def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
+    """Yield the decoded values of such a file, each after its number and its place.
+
+    Raises:
+        InputError: The file cannot be read, or is no JSON; names the line.
+    """
     text = read_text(path)
     listed = text.lstrip().startswith("[") and path.suffix == ".json"
     given: list[Any] = text.split("\n")
     if listed:
         given = _decoded(text, f"{path}", "The file must be one JSON list of objects.")
     for number, value in enumerate(given, 1):
-        place = f"{path}, {'record' if listed else 'line'} {number}"
+        location = f"{path}, {'record' if listed else 'line'} {number}"
         if listed or value.strip():
-            record = value if listed else _decoded(value, place, "Give one JSON object a line.")
-            try:
-                yield number, form.model_validate(record)
-            except ValidationError as error:
-                raise InputError(f"{place}: {first_problem(error)} {mend}") from error
+            decoded = value if listed else _decoded(value, location, "Give one JSON object a line.")
+            yield number, location, decoded
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first thing that pydantic found wrong, as a sentence with its place."""
+    """Return the first problem of a record, as a sentence with its place."""
     first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}." if place else f"{first['msg']}."
+    field = ".".join(map(str, first["loc"]))
+    return f"{field}: {first['msg']}." if field else f"{first['msg']}."
 
 
 def _decoded(text: str, place: str, mend: str) -> Any:

@@ -1,4 +1,4 @@
-"""What every section of a recipe is."""
+"""The base class of a recipe's sections."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def beside(info: ValidationInfo, name: str | Path) -> Path:
 
 
 def looked_for(info: ValidationInfo) -> bool:
-    """Say whether the files that a recipe names have to be there."""
+    """Return whether the files that a recipe names have to be there."""
     return bool((info.context or {}).get(LOOKED_FOR, True))
 
 
 def _there(file: Path, info: ValidationInfo) -> Path:
-    found = beside(info, file)
+    result = beside(info, file)
     if not looked_for(info):
-        return found
-    if not found.exists():
+        return result
+    if not result.exists():
         raise ValueError(
             f'There is no file "{file}" in {folder_of(info)}. Give one that is there, from the '
             "recipe's folder, from that of --sets, or by an absolute path."
         )
-    if not found.is_file():
+    if not result.is_file():
         raise ValueError(f'"{file}" is a folder. Give a file.')
-    return found
+    return result
 
 
 #: A file that is there, where files are looked for; an absolute path once the recipe is read.

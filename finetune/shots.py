@@ -12,8 +12,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.finetune.plan_shape import task
 from casewright.planner import AnnotatedQuery, PlanRequest
-from casewright.planner.shape import context_fields, task
+from casewright.planner.plan import context_fields
 from casewright.planner.spans import RUNS, normalized
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
@@ -32,7 +33,7 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """What a plan needs, and what it is for; many queries share one.
+    """The tools and fields that a plan needs, and its task; many queries share one.
 
     Attributes:
         task: The tool that alone ends the plan, or ``several``.
@@ -100,12 +101,12 @@ class Neighbours:
             return need.tools <= tools and need.fields <= known
 
         numbers = self._numbers(request.question)
-        found = (number for number in numbers if usable(self._needs[number]))
+        result = (number for number in numbers if usable(self._needs[number]))
         alike = sum(rng.random() >= random_share for _ in range(count))
         # A few more than are wanted: the same neighbours every time would be learnt by heart.
-        near = list(islice(found, 2 * alike + 1))
+        near = list(islice(result, 2 * alike + 1))
         places = sorted(rng.sample(range(len(near)), min(alike, len(near))))
-        picks = [int(near[place]) for place in places]
+        picks = [int(near[index]) for index in places]
         while len(picks) < count:
             number = self._any(usable, {plain(request.question)}, picks, rng)
             if number is None:
@@ -149,10 +150,10 @@ class Neighbours:
         return None
 
     def _numbers(self, question: str) -> NDArray[np.int32]:
-        found = self._near.get(question)
-        if found is None:
-            found = next(self._search([question], units(self._encoder, [question])))
-        return found
+        result = self._near.get(question)
+        if result is None:
+            result = next(self._search([question], units(self._encoder, [question])))
+        return result
 
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]

@@ -27,7 +27,7 @@ _CODED = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
 class ParameterPool(BaseModel):
-    """What else a parameter may be called and said to be."""
+    """Other names and descriptions of a parameter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +36,7 @@ class ParameterPool(BaseModel):
 
 
 class ToolPool(ParameterPool):
-    """What else a tool may be called and said to do; ``no_evidence`` keeps its name.
+    """Other names and descriptions of a tool; ``no_evidence`` keeps its name.
 
     Attributes:
         results: Other names by the result field's own name.
@@ -133,14 +133,14 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                 )
         own = {f"{tool}.parameters.{name}": each for name, each in pool.parameters.items()}
         described = {tool: pool, **own}
-        names = {f"{place}.names": each.names for place, each in described.items()}
+        names = {f"{index}.names": each.names for index, each in described.items()}
         names |= {f"{tool}.results.{field}": each for field, each in pool.results.items()}
-        for place, texts in names.items():
-            yield from (f"{place}: {why}" for text in texts if (why := name_problem(text)))
-        for place, each in described.items():
+        for index, texts in names.items():
+            yield from (f"{index}: {why}" for text in texts if (why := name_problem(text)))
+        for index, each in described.items():
             for text in each.descriptions:
                 if why := description_problem(text, pools):
-                    yield f"{place}.descriptions: {why}"
+                    yield f"{index}.descriptions: {why}"
 
 
 def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
@@ -151,12 +151,12 @@ def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
             continue
         spec = toolbox[tool]
         names = [parameter.name for parameter in spec.parameters]
-        for place, asked, there in (
+        for index, asked, there in (
             ("parameters", pool.parameters, names),
             ("results", pool.results, spec.results),
         ):
             if missing := [name for name in asked if name not in there]:
                 yield (
-                    f"{tool}.{place}: The tool has no {missing[0]!r}; it has "
+                    f"{tool}.{index}: The tool has no {missing[0]!r}; it has "
                     f"{', '.join(there) or 'none'}. Remove it or correct its name."
                 )

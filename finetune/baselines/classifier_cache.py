@@ -13,7 +13,7 @@ import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.baselines.classifiers import ClassifierPlanner, train_classifiers
-from casewright.finetune.baselines.regression import ClassifierSettings
+from casewright.finetune.baselines.question_features import ClassifierSettings
 from casewright.planner import AnnotatedQuery
 from casewright.planner.named import NamedPlanner, PlannerParts
 from casewright.stores import Encoder, default_encoder
@@ -47,24 +47,24 @@ def cached_classifiers(
     ):
         return train_classifiers(queries, encoder, given, weights)
     note("Training the classifiers, once …")
-    made = train_classifiers(queries, encoder, given)
+    result = train_classifiers(queries, encoder, given)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f"{file.name}.{os.getpid()}")
         with part.open("wb") as opened:
-            np.savez(opened, ensemble=made.ensemble.weights, words=made.arguments.weights)
+            np.savez(opened, ensemble=result.ensemble.weights, words=result.arguments.weights)
         part.replace(file)
-    return made
+    return result
 
 
 def _digest(
     queries: Sequence[AnnotatedQuery], encoder: Encoder, settings: ClassifierSettings
 ) -> str:
-    made = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n{settings.model_dump_json()}\n".encode())
+    result = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n{settings.model_dump_json()}\n".encode())
     for query in queries:
         record = query.record.model_dump_json(exclude={"id"})
-        made.update(json.dumps([record, str(query.plan)]).encode())
-    return made.hexdigest()
+        result.update(json.dumps([record, str(query.plan)]).encode())
+    return result.hexdigest()
 
 
 def _named(parts: PlannerParts) -> ClassifierPlanner:

@@ -3,13 +3,14 @@
 from casewright.finetune.corpus.corpus import (
     SPLITS,
     CorpusToolbox,
+    Reading,
     Split,
     read_corpus,
+    read_second_reading,
     training_toolboxes,
 )
 from casewright.finetune.corpus.counts import corpus_counts
 from casewright.finetune.corpus.export import export_corpus
-from casewright.finetune.corpus.second_reading import Reading, read_second_reading
 
 __all__ = [
     "SPLITS",

@@ -1,8 +1,8 @@
-"""The corpus: a JSON file a toolbox, split by toolbox before anything was trained on it."""
+"""The corpus: a JSON file a toolbox, split by toolbox, and the second reading of its plans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from casewright.errors import CasewrightError, InputError
+from casewright.finetune.records import first_problem, read_records
 from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
@@ -72,8 +73,8 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     files = sorted(folder.glob("*.json"))
     if not files:
         raise InputError(f"{folder} holds no toolboxes. Give a folder of JSON files.")
-    told = ((file, _told(file)) for file in files)
-    return [_read(file, one) for file, one in told if not splits or one.split in splits]
+    facts = ((file, _told(file)) for file in files)
+    return [_read(file, item) for file, item in facts if not splits or item.split in splits]
 
 
 def training_toolboxes(folder: Path = FOLDER) -> list[CorpusToolbox]:
@@ -97,9 +98,7 @@ def _told(file: Path) -> _File:
     try:
         return _File.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"{file}: {place}: {first['msg']}.") from error
+        raise InputError(f"{file}: {first_problem(error)}") from error
     except OSError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -118,3 +117,40 @@ def _read(file: Path, told: _File) -> CorpusToolbox:
     return CorpusToolbox(
         told.name, told.field, told.writer, told.split, toolbox, told.pools, queries
     )
+
+
+#: That of the corpus that ships.
+FILE = Path(__file__).parent / "second_reading.jsonl"
+
+
+class Reading(BaseModel):
+    """One message, read again.
+
+    Attributes:
+        id: The message's.
+        verdict: The plan was right, was mended, or the message was taken out.
+        why: What was wrong.
+        plan: The plan before it was mended.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    verdict: Literal["right", "mended", "dropped"]
+    why: str = ""
+    plan: str = ""
+
+    @property
+    def toolbox(self) -> str:
+        """The toolbox of the message, which is its id without its number."""
+        return self.id.rpartition("-")[0]
+
+
+def read_second_reading(file: Path = FILE) -> Sequence[Reading]:
+    """Read the rows of a second reading, JSON Lines.
+
+    Raises:
+        InputError: The file cannot be read, or a line has another form; names the line.
+    """
+    mend = "A line is an object of id, verdict (right, mended or dropped), why and plan."
+    return [reading for _, reading in read_records(file, Reading, mend)]

@@ -1,4 +1,4 @@
-"""Which demonstrations help a model: RAGSys's measures, and the calibration of its selection.
+"""RAGSys's measures of demonstrations, and the calibration of its selection.
 
 What a retriever of demonstrations is worth is what they do to the model's probability of right and
 wrong answers (RAGSys, Contal and McGoldrick 2024, section 5)::
@@ -6,16 +6,17 @@ wrong answers (RAGSys, Contal and McGoldrick 2024, section 5)::
     from casewright.finetune.demonstrations import ModelScorer, calibrate
 """
 
-from casewright.finetune.demonstrations.asked import (
+from casewright.finetune.demonstrations.calibrate import Calibration, Sweep, calibrate
+from casewright.finetune.demonstrations.chat_scorer import ChatScorer
+from casewright.finetune.demonstrations.judged import (
     AnswerScorer,
     Asked,
     Demonstration,
+    JudgedQuestion,
     Likelihood,
     LocalScorer,
+    QuestionForm,
 )
-from casewright.finetune.demonstrations.calibrate import Calibration, Sweep, calibrate
-from casewright.finetune.demonstrations.chat_scorer import ChatScorer
-from casewright.finetune.demonstrations.judged import JudgedQuestion, QuestionForm
 from casewright.finetune.demonstrations.measures import Verdicts, measure
 from casewright.finetune.demonstrations.model_scorer import ModelScorer
 from casewright.finetune.demonstrations.open_scorer import open_scorer

@@ -40,10 +40,12 @@ class AnswerNetwork:
     @torch.inference_mode()
     def shared(self, asked: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities, each context being read once for all of its answers."""
-        narrow = self._window is not None and max(one.longest for one in asked) > self._window
+        narrow = (
+            self._window is not None and max(question.longest for question in asked) > self._window
+        )
         if narrow or not self._packs:
             return self.apart(asked)
-        contexts, mask = self._padded([one.context for one in asked])
+        contexts, mask = self._padded([question.context for question in asked])
         read = self._network(
             input_ids=contexts,
             attention_mask=mask,
@@ -56,16 +58,16 @@ class AnswerNetwork:
         more = self._packed(asked, read.past_key_values, mask)
         return [
             [
-                [float(first[row, answer[0]]), *more[row][place]]
-                for place, answer in enumerate(one.answers)
+                [float(first[row, answer[0]]), *more[row][index]]
+                for index, answer in enumerate(question.answers)
             ]
-            for row, one in enumerate(asked)
+            for row, question in enumerate(asked)
         ]
 
     @torch.inference_mode()
     def apart(self, asked: Sequence[AnswerTokens]) -> Logprobs:
         """Return the log-probabilities, each context being read again with each answer."""
-        rows = [(one.context, answer) for one in asked for answer in one.answers]
+        rows = [(question.context, answer) for question in asked for answer in question.answers]
         ids, mask = self._padded([[*context, *answer[:-1]] for context, answer in rows])
         read = self._network(
             input_ids=ids,
@@ -76,23 +78,25 @@ class AnswerNetwork:
         )
         # Padded on the left: an answer's tokens are the last ones.
         wanted, _ = self._padded([answer for _, answer in rows])
-        found = _picked(read.logits, wanted)
-        flat = (row[len(row) - len(answer) :] for row, (_, answer) in zip(found, rows, strict=True))
-        return [[next(flat) for _ in one.answers] for one in asked]
+        result = _picked(read.logits, wanted)
+        flat = (
+            row[len(row) - len(answer) :] for row, (_, answer) in zip(result, rows, strict=True)
+        )
+        return [[next(flat) for _ in question.answers] for question in asked]
 
     def _packed(self, asked: Sequence[AnswerTokens], states: Any, mask: Tensor) -> Logprobs:
         """Return the log-probabilities from each answer's second token on, a row a question."""
         ids, owners, offsets, wanted = [], [], [], []
-        for one in asked:
-            lengths = [len(answer) - 1 for answer in one.answers]
+        for question in asked:
+            lengths = [len(answer) - 1 for answer in question.answers]
             owners.append([at for at, n in enumerate(lengths, 1) for _ in range(n)])
             offsets.append([at for n in lengths for at in range(n)])
-            ids.append([token for answer in one.answers for token in answer[:-1]])
-            wanted.append([token for answer in one.answers for token in answer[1:]])
+            ids.append([token for answer in question.answers for token in answer[:-1]])
+            wanted.append([token for answer in question.answers for token in answer[1:]])
         # Padding is of no answer: its owner is 0.
         owner, offset = self._padded(owners, "right")[0], self._padded(offsets, "right")[0]
         if not owner.shape[1]:
-            return [[[] for _ in one.answers] for one in asked]
+            return [[[] for _ in question.answers] for question in asked]
         own = (owner[:, :, None] == owner[:, None, :]) & (offset[:, :, None] >= offset[:, None, :])
         seen = torch.cat([mask.bool()[:, None, :].expand(-1, own.shape[1], -1), own], dim=2)
         read = self._network(
@@ -102,11 +106,11 @@ class AnswerNetwork:
             past_key_values=states,
             use_cache=True,
         )
-        found = _picked(read.logits, self._padded(wanted, "right")[0])
-        rows = [iter(row) for row in found]
+        result = _picked(read.logits, self._padded(wanted, "right")[0])
+        rows = [iter(row) for row in result]
         return [
-            [list(islice(row, len(answer) - 1)) for answer in one.answers]
-            for row, one in zip(rows, asked, strict=True)
+            [list(islice(row, len(answer) - 1)) for answer in question.answers]
+            for row, question in zip(rows, asked, strict=True)
         ]
 
     @torch.inference_mode()
@@ -131,10 +135,10 @@ class AnswerNetwork:
 
     def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
         """Return rows padded on one side, and the mask of what is theirs."""
-        made = [torch.tensor(row, dtype=torch.long) for row in rows]
+        results = [torch.tensor(row, dtype=torch.long) for row in rows]
         ids, own = (
             pad_sequence(part, batch_first=True, padding_side=side).to(self._device)
-            for part in (made, [torch.ones_like(row) for row in made])
+            for part in (results, [torch.ones_like(row) for row in results])
         )
         return ids, own
 

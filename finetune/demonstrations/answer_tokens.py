@@ -59,15 +59,15 @@ class AnswerTokenizer:
             InputError: An answer has no text, or nothing stands before it.
         """
         seam = len(self._lead + context)
-        found = self._encode([self._lead + context + answer for answer in answers])
+        result = self._encode([self._lead + context + answer for answer in answers])
         starts = []
-        for answer, encoding in zip(answers, found, strict=True):
+        for answer, encoding in zip(answers, result, strict=True):
             ends = [end for _, end in encoding.offsets]
-            own = next((place for place, end in enumerate(ends) if end > seam), None)
+            own = next((index for index, end in enumerate(ends) if end > seam), None)
             if not answer.strip() or own is None:
                 raise InputError("An answer has no text. Leave it out, or say what it is.")
             starts.append(own)
-        ids = [encoding.ids for encoding in found]
+        ids = [encoding.ids for encoding in result]
         shared = min(starts)
         while any(other[:shared] != ids[0][:shared] for other in ids):
             shared -= 1
@@ -79,12 +79,12 @@ class AnswerTokenizer:
             )
         return AnswerTokens(
             whole,
-            tuple(tuple(one[shared:]) for one in ids),
+            tuple(tuple(item[shared:]) for item in ids),
             tuple(start - shared for start in starts),
         )
 
     def _encode(self, texts: Sequence[str]) -> list[Any]:
         # Half a surrogate pair is no text; the library would raise.
         whole = [text.encode("utf-8", "replace").decode() for text in texts]
-        made: list[Any] = self._plain.tokenizer.encode_batch(whole, add_special_tokens=False)
-        return made
+        results: list[Any] = self._plain.tokenizer.encode_batch(whole, add_special_tokens=False)
+        return results

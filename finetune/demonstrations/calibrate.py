@@ -16,16 +16,114 @@ from typing import Any
 import numpy as np
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.asked import AnswerScorer
-from casewright.finetune.demonstrations.benefit import score_all, verdicts
-from casewright.finetune.demonstrations.choice import Choice, choose, held_out, interval_of
-from casewright.finetune.demonstrations.judged import CaseReading, JudgedQuestion
-from casewright.finetune.demonstrations.measures import Floats, Verdicts
+from casewright.finetune.demonstrations.judged import AnswerScorer, CaseReading, JudgedQuestion
+from casewright.finetune.demonstrations.measures import (
+    Floats,
+    Shown,
+    Verdicts,
+    score_all,
+    shown_at_random,
+    shown_by,
+    verdicts,
+)
 from casewright.finetune.demonstrations.recorded import RecordedScorer
-from casewright.finetune.demonstrations.shown import Shown, shown_at_random, shown_by
-from casewright.finetune.evaluation.intervals import Resamples
+from casewright.finetune.evaluation.intervals import Resamples, percentile_interval
 from casewright.stores import CaseStore, MarginalSelector
 from casewright.stores.select import check_bias, check_share
+
+#: Parts of the questions, each of which is left out of a choice once.
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best setting of a sweep.
+
+    Attributes:
+        benefit: Its mean benefit. It was chosen by this number, which flatters it.
+        gain: How much more than λ_d = λ_b = 1 it has, and the 95 % interval.
+        lambda_d_interval: Between which values of λ_d 95 % of resamples of the questions choose.
+        as_good: The settings whose benefit is not surely less, by a paired 95 % interval.
+    """
+
+    lambda_d: float
+    lambda_b: float
+    benefit: float
+    gain: tuple[float, float, float]
+    lambda_d_interval: tuple[float, float]
+    lambda_b_interval: tuple[float, float]
+    as_good: Sequence[tuple[float, float]]
+
+
+def best_of(settings: Sequence[tuple[float, float]], means: Floats) -> int:
+    """Return which setting has the highest mean; of equal ones the nearest to plain similarity."""
+    return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
+
+
+def choose(
+    settings: Sequence[tuple[float, float]], benefit: Floats, resamples: Resamples
+) -> Choice:
+    """Choose the setting (λ_d, λ_b) with the highest mean benefit, array (settings, questions)."""
+    means = _means(benefit, resamples)
+    best = best_of(settings, benefit.mean(axis=1))
+    plain = settings.index((1.0, 1.0))
+    drawn = [settings[best_of(settings, row)] for row in means]
+    gain = means[:, best] - means[:, plain]
+    as_good = [
+        setting
+        for number, setting in enumerate(settings)
+        if percentile_interval(means[:, best] - means[:, number])[0] <= 0
+    ]
+    return Choice(
+        *settings[best],
+        benefit=float(benefit[best].mean()),
+        gain=(float((benefit[best] - benefit[plain]).mean()), *percentile_interval(gain)),
+        lambda_d_interval=percentile_interval(np.array([d for d, _ in drawn])),
+        lambda_b_interval=percentile_interval(np.array([b for _, b in drawn])),
+        as_good=as_good,
+    )
+
+
+def held_out(
+    settings: Sequence[tuple[float, float]], benefit: Floats, resamples: Resamples, seed: int
+) -> dict[str, tuple[float, float, float]]:
+    """Return the benefit of choosing on questions that took no part in the choice.
+
+    Args:
+        settings: λ_d and λ_b; (1, 1) is among them.
+        benefit: Of each setting, and last of the random draw, array (settings + 1, questions).
+        resamples: Of the questions; those of one group are left out together.
+
+    Returns:
+        Mean and 95 % interval of ``chosen``, ``nearest`` and ``random``.
+    """
+    questions = benefit.shape[1]
+    groups = np.asarray(resamples.groups if len(resamples.groups) else range(questions))
+    part = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % FOLDS
+    chosen = np.empty(questions)
+    for fold in set(part.tolist()):
+        out = part == fold
+        # Few questions may all be of one part: then there is nothing to choose by.
+        known = benefit[:-1, ~out] if (~out).any() else benefit[:-1]
+        chosen[out] = benefit[best_of(settings, known.mean(axis=1)), out]
+    rows = {
+        "chosen": chosen,
+        "nearest": benefit[settings.index((1.0, 1.0))],
+        "random": benefit[-1],
+    }
+    return {name: (float(row.mean()), *interval_of(row, resamples)) for name, row in rows.items()}
+
+
+def interval_of(values: Floats, resamples: Resamples) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of one number a question."""
+    return percentile_interval(_means(values[None, :], resamples)[:, 0])
+
+
+def _means(benefit: Floats, resamples: Resamples) -> Floats:
+    """Return each setting's mean in each resample, array (resamples, settings)."""
+    results = [w @ benefit.T / w.sum(axis=1, keepdims=True) for w in resamples.weights()]
+    return np.concatenate(results)
+
 
 #: λ_d from nothing but diversity to none.
 LAMBDAS_D = tuple(round(step / 10, 1) for step in range(11))
@@ -45,7 +143,7 @@ MEASURES: dict[str, Callable[[Verdicts], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a calibration has to score.
+    """The work of a calibration.
 
     Attributes:
         questions: Prompts that are not scored yet, each with its answers.
@@ -80,7 +178,7 @@ class SettingResult:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Which settings help a model, and by how much.
+    """The settings that help a model, with their benefit.
 
     Attributes:
         held_out: Benefit, with intervals, on questions that took no part in the choice, by name:
@@ -109,7 +207,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What a calibration tries, and on how much.
+    """The settings that a calibration tries, and its number of questions.
 
     Attributes:
         lambdas_d: Values of λ_d, from 0 to 1.
@@ -189,16 +287,16 @@ def prepare(
 def run(prepared: Prepared, scorer: AnswerScorer, *, progress: bool | None = None) -> Calibration:
     """Score what was prepared, and choose."""
     sweep, asked = prepared.sweep, prepared.questions
-    found = verdicts(scorer, asked, prepared.shown, progress=progress)
+    result = verdicts(scorer, asked, prepared.shown, progress=progress)
     value = MEASURES[sweep.measure]
-    benefit = np.array([[value(one) for one in row] for row in found])
+    benefit = np.array([[value(item) for item in row] for row in result])
     resamples = Resamples(len(asked), groups=_groups(asked), seed=sweep.seed)
     return Calibration(
         model=scorer.name,
         measure=sweep.measure,
         questions=len(asked),
         k=sweep.k,
-        rows=_rows(prepared, found, benefit, resamples),
+        rows=_rows(prepared, result, benefit, resamples),
         choice=choose(sweep.settings, benefit[:-1], resamples),
         held_out=held_out(sweep.settings, benefit, resamples, sweep.seed),
         cost=prepared.cost,
@@ -227,8 +325,8 @@ def calibrate(
             the wrong answers that the measure needs.
         ScoringError: See ``AnswerScorer``.
     """
-    made = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
-    return run(made, scorer, progress=progress)
+    result = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
+    return run(result, scorer, progress=progress)
 
 
 def _rows(
@@ -239,8 +337,8 @@ def _rows(
     for (lambda_d, lambda_b), own, measured, shown in zip(
         settings, benefit, found, prepared.shown, strict=False
     ):
-        cosines = [one.cosine for one in shown if one.cosine is not None]
-        dpo = float(np.mean([one.preference for one in measured]))
+        cosines = [item.cosine for item in shown if item.cosine is not None]
+        dpo = float(np.mean([item.preference for item in measured]))
         interval = interval_of(own, resamples)
         cosine = float(np.mean(cosines)) if cosines else None
         rows.append(SettingResult(lambda_d, lambda_b, float(own.mean()), interval, dpo, cosine))
@@ -250,12 +348,12 @@ def _rows(
 def _cost(
     scorer: AnswerScorer, questions: Sequence[JudgedQuestion], shown: Sequence[Sequence[Shown]]
 ) -> Cost:
-    """Say what is to be scored, and by a few of it how long that takes."""
+    """Return the number of prompts to score, and the time by a few of them."""
     asked = list(
         dict.fromkeys(
-            one.asked(question)
+            item.asked(question)
             for row in ([Shown()] * len(questions), *shown)
-            for one, question in zip(row, questions, strict=True)
+            for item, question in zip(row, questions, strict=True)
         )
     )
     recorded = scorer if isinstance(scorer, RecordedScorer) else None
@@ -270,13 +368,16 @@ def _cost(
         started = time.perf_counter()
         score_all(scorer, tried, progress=False)
         seconds = (time.perf_counter() - started) * share
-    return Cost(len(wanted), sum(len(one.answers) for one in wanted), tokens, seconds)
+    return Cost(len(wanted), sum(len(item.answers) for item in wanted), tokens, seconds)
 
 
 def _groups(questions: Sequence[JudgedQuestion]) -> list[int]:
     """Return a number a question; those that are left out together have the same."""
     numbers: dict[Any, int] = {}
-    return [numbers.setdefault(one.group or one.question, len(numbers)) for one in questions]
+    return [
+        numbers.setdefault(question.group or question.question, len(numbers))
+        for question in questions
+    ]
 
 
 def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
@@ -285,7 +386,7 @@ def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
             f"A calibration has {len(questions)} questions. Give at least two; some hundred tell "
             "one setting from another."
         )
-    with_wrong = {bool(one.wrong) for one in questions}
+    with_wrong = {bool(question.wrong) for question in questions}
     if len(with_wrong) > 1:
         raise InputError(
             "Some questions have wrong answers and some have none, so that their margins are of "

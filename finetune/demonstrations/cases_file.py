@@ -23,7 +23,7 @@ class _Line(BaseModel):
 
     @property
     def of(self) -> str | int:
-        """What the cases of one question have in common."""
+        """The group of the line, or its question."""
         return self.question if self.group is None else self.group
 
 

@@ -17,9 +17,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import ScoringError
-from casewright.finetune.demonstrations.asked import Asked, Likelihood
-from casewright.planner.chat_call import ask
-from casewright.planner.chat_failure import failure
+from casewright.finetune.demonstrations.judged import Asked, Likelihood
+from casewright.planner.chat_call import ask, failure
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -56,19 +55,21 @@ class ChatScorer:
 
     def keys(self, asked: Asked) -> list[str]:
         """Return for each answer a digest of the model's name and all that it was listed with."""
-        shown = [[one.question, one.answer] for one in asked.demonstrations]
+        shown = [
+            [demonstration.question, demonstration.answer] for demonstration in asked.demonstrations
+        ]
         parts = ["letters", self.name, asked.question, shown, list(asked.answers)]
         whole = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        return [f"{whole}:{place}" for place in range(len(asked.answers))]
+        return [f"{whole}:{index}" for index in range(len(asked.answers))]
 
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return about how many tokens the model reads for these."""
         characters = 0
-        for one in asked:
-            shown = sum(len(d.question) + len(d.answer) for d in one.demonstrations)
-            for places in _lists(len(one.answers)):
-                listed = sum(len(one.answers[place]) + 4 for place in places)
-                characters += 2 * (shown + len(one.question) + len(_TASK) + listed)
+        for question in asked:
+            shown = sum(len(d.question) + len(d.answer) for d in question.demonstrations)
+            for places in _lists(len(question.answers)):
+                listed = sum(len(question.answers[index]) + 4 for index in places)
+                characters += 2 * (shown + len(question.question) + len(_TASK) + listed)
         return characters // _CHARACTERS
 
     def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
@@ -76,7 +77,8 @@ class ChatScorer:
         pool = ThreadPoolExecutor(self._concurrent)
         try:
             places: dict[Future[list[Likelihood]], int] = {
-                pool.submit(self._likelihoods, one): place for place, one in enumerate(asked)
+                pool.submit(self._likelihoods, question): index
+                for index, question in enumerate(asked)
             }
             for done in as_completed(places):
                 yield places[done], done.result()
@@ -85,13 +87,13 @@ class ChatScorer:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _likelihoods(self, asked: Asked) -> list[Likelihood]:
-        found: dict[int, float] = {}
+        results: dict[int, float] = {}
         for places in _lists(len(asked.answers)):
             ways = [self._listed(asked, way) for way in (places, places[::-1])]
-            means = {place: (ways[0][place] + ways[1][place]) / 2 for place in places}
-            shift = found[places[0]] - means[places[0]] if found else 0.0
-            found |= {place: logprob + shift for place, logprob in means.items()}
-        return [Likelihood(found[place], 1) for place in range(len(asked.answers))]
+            means = {index: (ways[0][index] + ways[1][index]) / 2 for index in places}
+            shift = results[places[0]] - means[places[0]] if results else 0.0
+            results |= {index: logprob + shift for index, logprob in means.items()}
+        return [Likelihood(results[index], 1) for index in range(len(asked.answers))]
 
     def _listed(self, asked: Asked, places: Sequence[int]) -> dict[int, float]:
         """Return the log-probability of each answer's letter, by the answer's place."""
@@ -101,16 +103,16 @@ class ChatScorer:
             raise ScoringError(
                 f"{failure(self._model, error)} What was scored is kept: run it again."
             ) from error
-        told = _first_token(said.response_metadata)
-        if not told:
+        facts = _first_token(said.response_metadata)
+        if not facts:
             raise ScoringError(
                 f"The chat model {self.name!r} told no log-probabilities. Take one whose API has "
                 "logprobs and top_logprobs, or a local model."
             )
-        least = min(told.values())
+        least = min(facts.values())
         return {
-            place: _of_letter(letter, told, least)
-            for letter, place in zip(string.ascii_uppercase, places, strict=False)
+            index: _of_letter(letter, facts, least)
+            for letter, index in zip(string.ascii_uppercase, places, strict=False)
         }
 
 
@@ -124,19 +126,19 @@ def _lists(answers: int) -> list[list[int]]:
 def _messages(asked: Asked, places: Sequence[int]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
-    made: list[BaseMessage] = []
-    for one in asked.demonstrations:
-        made += [HumanMessage(one.question), AIMessage(one.answer)]
+    results: list[BaseMessage] = []
+    for demonstration in asked.demonstrations:
+        results += [HumanMessage(demonstration.question), AIMessage(demonstration.answer)]
     letters = zip(string.ascii_uppercase, places, strict=False)
-    listed = "\n".join(f"{letter}. {asked.answers[place]}" for letter, place in letters)
-    return [*made, HumanMessage(f"{asked.question}{_TASK}{listed}")]
+    listed = "\n".join(f"{letter}. {asked.answers[index]}" for letter, index in letters)
+    return [*results, HumanMessage(f"{asked.question}{_TASK}{listed}")]
 
 
 def _first_token(metadata: Mapping[str, Any]) -> dict[str, float]:
     """Return the likeliest first tokens with their log-probabilities, in OpenAI's form."""
     try:
-        told = metadata["logprobs"]["content"][0]["top_logprobs"]
-        return {one["token"]: float(one["logprob"]) for one in told}
+        facts = metadata["logprobs"]["content"][0]["top_logprobs"]
+        return {item["token"]: float(item["logprob"]) for item in facts}
     except (KeyError, IndexError, TypeError, ValueError):
         return {}
 

@@ -1,15 +1,75 @@
-"""Questions with right and wrong answers, and which cases may be shown before them."""
+"""Questions with answers: what a model is asked, and which cases may be shown before it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.asked import Demonstration
 from casewright.stores import Case, CaseStore
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A question and its answer, shown before another question."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, its answers, at least one, and what a prompt shows before it, in order."""
+
+    question: str
+    answers: tuple[str, ...]
+    demonstrations: tuple[Demonstration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """The likelihood of a text to a model: the natural logarithm, a sum over its tokens."""
+
+    logprob: float
+    tokens: int
+
+
+class AnswerScorer(Protocol):
+    """Tells how likely a model holds answers to be."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+
+    def keys(self, asked: Asked) -> Sequence[str]:
+        """Return for each answer what tells its likelihood from all others, of any model."""
+
+    def tokens(self, asked: Sequence[Asked]) -> int:
+        """Return how many tokens the model reads for these, without asking it.
+
+        Raises:
+            InputError: One of them is longer than the model can read.
+        """
+
+    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield which of the asked it was, counted from 0, and each answer's likelihood.
+
+        They come as they are ready, so that what is done can be kept.
+
+        Raises:
+            InputError: One of them is longer than the model can read.
+            ScoringError: The model failed, or tells no probabilities.
+        """
+
+
+class LocalScorer(AnswerScorer, Protocol):
+    """Tells how likely a model holds answers to be as texts, from weights that are known."""
+
+    @property
+    def signature(self) -> str:
+        """The model's name, with what tells its weights from others of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +95,17 @@ class JudgedQuestion:
 
     @property
     def where(self) -> Mapping[str, Any]:
-        """What a case must have to be shown, as ``CaseStore.search`` takes it."""
+        """The filter of the cases that may be shown, as ``CaseStore.search`` takes it."""
         return {} if self.group is None else {self.group[0]: {"not": self.group[1]}}
 
     def may_see(self, case: Case) -> bool:
-        """Say whether a case may be shown."""
+        """Return whether a case may be shown."""
         return self.group is None or case.metadata.get(self.group[0]) != self.group[1]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseReading:
-    """How a store's cases read as demonstrations, and as questions with answers.
+    """Reads a store's cases as demonstrations, and as questions with answers.
 
     Attributes:
         group: Metadata field by which cases of one question are known: none of them is shown
@@ -87,7 +147,7 @@ class CaseReading:
         Raises:
             InputError: A case is no demonstration, or has no group.
         """
-        found: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
+        results: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
             shown = self.demonstration(case)
             group = case.metadata.get(self.group)
@@ -97,18 +157,18 @@ class CaseReading:
                     "the cases of one question are left out when it is asked. Give each a text or "
                     "a whole number there (CaseStore.update), or questions of a file."
                 )
-            right, wrong = found.setdefault((group, shown.question), ({}, {}))
+            right, wrong = results.setdefault((group, shown.question), ({}, {}))
             right[shown.answer] = None
             wrong.update(dict.fromkeys(_texts(case, self.wrong)))
         return [
             JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))
-            for (group, question), (right, wrong) in found.items()
+            for (group, question), (right, wrong) in results.items()
         ]
 
 
 def _texts(case: Case, name: str) -> Sequence[str]:
     given = case.metadata.get(name, ())
-    if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, (list, tuple)) or not all(isinstance(item, str) for item in given):
         raise InputError(
             f"Case {case.id} has {given!r:.80} as {name!r} in its metadata. Give a list of texts."
         )
@@ -144,12 +204,12 @@ class QuestionForm:
             "answer": ("{answer}",),
         }
         for name, fields in needed.items():
-            if lacking := [one for one in fields if one not in getattr(self, name)]:
+            if lacking := [field for field in fields if field not in getattr(self, name)]:
                 raise InputError(f"The form's {name} has no {' and no '.join(lacking)}. Add it.")
 
     def context(self, question: str, demonstrations: Sequence[Demonstration]) -> str:
         """Return all that stands before an answer."""
-        shown = "".join(self.shown(one) for one in demonstrations)
+        shown = "".join(self.shown(item) for item in demonstrations)
         return f"{self.opening}{shown}{_filled(self.question, question, '')}"
 
     def shown(self, demonstration: Demonstration) -> str:

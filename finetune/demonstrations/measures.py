@@ -24,6 +24,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
+from casewright.finetune.demonstrations.judged import (
+    AnswerScorer,
+    Asked,
+    CaseReading,
+    Demonstration,
+    JudgedQuestion,
+)
+from casewright.stores import CaseStore, Hit, MarginalSelector
+from casewright.stores.progress import progress_bar
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The demonstrations before a question.
+
+    Attributes:
+        demonstrations: In the order of the prompt: the best last, next to the question, as a
+            planner's prompt has its plan cases.
+        cosine: Mean cosine of its pairs, each facet by its weight; ``None`` where there are none.
+    """
+
+    demonstrations: tuple[Demonstration, ...] = ()
+    cosine: float | None = None
+
+    def asked(self, question: JudgedQuestion) -> Asked:
+        """Return the question with these before it."""
+        return Asked(question.question, question.answers, self.demonstrations)
+
+
+def shown_by(
+    store: CaseStore,
+    selector: MarginalSelector,
+    questions: Sequence[JudgedQuestion],
+    k: int,
+    reading: CaseReading,
+    *,
+    progress: bool | None = None,
+) -> list[Shown]:
+    """Select for each question by the selector that a planner is given, question by question."""
+    results = []
+    label = f"Selecting, λ_d {selector.lambda_d:g}, λ_b {selector.lambda_b:g}"
+    with progress_bar(label, len(questions), show=progress) as advance:
+        for question in questions:
+            hits = selector.select(store, question.question, k, question.where).hits
+            chosen = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
+            results.append(Shown(chosen, mean_cosine(hits, store, selector)))
+            advance(1)
+    return results
+
+
+def shown_at_random(
+    store: CaseStore,
+    questions: Sequence[JudgedQuestion],
+    k: int,
+    reading: CaseReading,
+    seed: int = 0,
+) -> list[Shown]:
+    """Draw cases for each question, of those that may be shown before it: a control."""
+    cases = store.all()
+    draw = np.random.default_rng(seed)
+    results = []
+    for question in questions:
+        chosen: list[Demonstration] = []
+        # Most cases may be shown: to look through a permutation ends soon.
+        for index in draw.permutation(len(cases)):
+            if len(chosen) == k:
+                break
+            if question.may_see(cases[index]):
+                chosen.append(reading.demonstration(cases[index]))
+        results.append(Shown(tuple(chosen)))
+    return results
+
+
+def mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelector) -> float | None:
+    """Return the mean cosine of the pairs of hits, as the selection's redundancy weighs it."""
+    if len(hits) < 2:
+        return None
+    shares = store.schema.weights(selector.weights)
+    spread = np.repeat(shares, [facet.dimension for facet in store.schema.facets])
+    vectors = np.stack([hit.vector for hit in hits]).astype(np.float64)
+    likeness = (vectors * spread) @ vectors.T
+    return float(likeness[np.triu_indices(len(hits), 1)].mean())
+
 
 Floats = NDArray[np.float64]
 
@@ -113,5 +196,64 @@ def log_sigmoid(numbers: Floats) -> Floats:
     """Return log σ(x), exact for any size of x."""
     from scipy.special import log_expit
 
-    found: Floats = np.asarray(log_expit(np.asarray(numbers, dtype=np.float64)))
-    return found
+    result: Floats = np.asarray(log_expit(np.asarray(numbers, dtype=np.float64)))
+    return result
+
+
+Logprobs = tuple[float, ...]
+
+
+def score_all(
+    scorer: AnswerScorer, asked: Sequence[Asked], *, progress: bool | None = None
+) -> list[Logprobs]:
+    """Return the log-probabilities of each question's answers; what is asked twice, once."""
+    first: dict[Asked, int] = {}
+    for question in asked:
+        first.setdefault(question, len(first))
+    results: list[Logprobs] = [()] * len(first)
+    with progress_bar("Scoring questions", len(first), show=progress) as advance:
+        for index, likelihoods in scorer.score(list(first)):
+            results[index] = tuple(likelihood.logprob for likelihood in likelihoods)
+            advance(1)
+    return [results[first[question]] for question in asked]
+
+
+def verdicts(
+    scorer: AnswerScorer,
+    questions: Sequence[JudgedQuestion],
+    shown: Sequence[Sequence[Shown]],
+    *,
+    progress: bool | None = None,
+) -> list[list[Verdicts]]:
+    """Measure several selections at once.
+
+    Args:
+        shown: For each selection what it shows before each question.
+        progress: Whether a bar is shown; see ``progress_bar``.
+
+    Returns:
+        For each selection the measures of each question, against the question without
+        demonstrations.
+    """
+    rows = [[Shown()] * len(questions), *shown]
+    asked = [
+        item.asked(question) for row in rows for item, question in zip(row, questions, strict=True)
+    ]
+    result = score_all(scorer, asked, progress=progress)
+    count = len(questions)
+    alone = result[:count]
+    return [
+        [
+            judged(question, given, without)
+            for question, given, without in zip(
+                questions, result[start : start + count], alone, strict=True
+            )
+        ]
+        for start in range(count, len(result), count)
+    ]
+
+
+def judged(question: JudgedQuestion, given: Logprobs, alone: Logprobs) -> Verdicts:
+    """Return a question's measures from its answers' log-probabilities, the right ones first."""
+    split = len(question.right)
+    return measure(given[:split], given[split:], alone[:split], alone[split:])

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
-from casewright.finetune.demonstrations.asked import Asked, Likelihood
-from casewright.finetune.demonstrations.judged import QuestionForm
+from casewright.finetune.demonstrations.judged import Asked, Likelihood, QuestionForm
 from casewright.stores.select import check_counts
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from casewright.finetune.demonstrations.answer_network import AnswerNetwork
     from casewright.planner.language_model import LanguageModel
+
 
 #: Tokens read in one call of the network, padding included: on a CPU, and on what else there is.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
@@ -82,19 +82,19 @@ class ModelScorer:
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return how many tokens the network reads for these, padding left aside."""
         read = 0
-        for one in asked:
-            made = self._tokens(one)
-            times = 1 if self._reuse else len(made.answers)
-            read += times * len(made.context) + sum(len(answer) for answer in made.answers)
+        for question in asked:
+            result = self._tokens(question)
+            times = 1 if self._reuse else len(result.answers)
+            read += times * len(result.context) + sum(len(answer) for answer in result.answers)
         return read
 
     def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's place and its answers' likelihoods; see ``AnswerScorer``."""
         for start in range(0, len(asked), WINDOW):
-            made = [self._tokens(one) for one in asked[start : start + WINDOW]]
-            for batch in _batches(made, self._batch_tokens, reuse=self._reuse):
-                found = _likelihoods(self._network, [made[p] for p in batch], self._reuse)
-                yield from zip((start + place for place in batch), found, strict=True)
+            results = [self._tokens(question) for question in asked[start : start + WINDOW]]
+            for batch in _batches(results, self._batch_tokens, reuse=self._reuse):
+                result = _likelihoods(self._network, [results[p] for p in batch], self._reuse)
+                yield from zip((start + index for index in batch), result, strict=True)
 
     @cached_property
     def _network(self) -> AnswerNetwork:
@@ -122,13 +122,13 @@ class ModelScorer:
 def _likelihoods(
     network: AnswerNetwork, made: Sequence[AnswerTokens], reuse: bool
 ) -> list[list[Likelihood]]:
-    found = network.shared(made) if reuse else network.apart(made)
+    output = network.shared(made) if reuse else network.apart(made)
     return [
         [
             Likelihood(sum(logprobs[own:]), len(logprobs) - own)
-            for logprobs, own in zip(rows, one.own, strict=True)
+            for logprobs, own in zip(rows, result.own, strict=True)
         ]
-        for rows, one in zip(found, made, strict=True)
+        for rows, result in zip(output, made, strict=True)
     ]
 
 
@@ -136,12 +136,12 @@ def _batches(made: Sequence[AnswerTokens], most: int, *, reuse: bool) -> Iterato
     """Yield the places of what is read together: of like length, and no more tokens than most."""
     batch: list[int] = []
     rows = 0
-    for place in sorted(range(len(made)), key=lambda p: _length(made[p], reuse=reuse)):
-        own = 1 if reuse else len(made[place].answers)
-        if batch and (rows + own) * _length(made[place], reuse=reuse) > most:
+    for index in sorted(range(len(made)), key=lambda p: _length(made[p], reuse=reuse)):
+        own = 1 if reuse else len(made[index].answers)
+        if batch and (rows + own) * _length(made[index], reuse=reuse) > most:
             yield batch
             batch, rows = [], 0
-        batch.append(place)
+        batch.append(index)
         rows += own
     if batch:
         yield batch
@@ -166,15 +166,15 @@ def _fingerprint(model: LanguageModel) -> str:
     """
     import torch
 
-    made = hashlib.sha256()
+    result = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
         flat = weight.detach().reshape(-1)
         last, count = max(len(flat) - 1, 0), min(_SAMPLED, len(flat))
         # float32 would round the places of more than 2^24 numbers, past the last one too.
         places = torch.linspace(0, last, count, dtype=torch.float64).long()
         sampled: torch.Tensor = flat[places.to(flat.device)].float().cpu()
-        made.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-        made.update(sampled.numpy().tobytes())
+        result.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        result.update(sampled.numpy().tobytes())
     tokenizer: Any = model.tokenizer
-    made.update(tokenizer.backend_tokenizer.to_str().encode())
-    return made.hexdigest()
+    result.update(tokenizer.backend_tokenizer.to_str().encode())
+    return result.hexdigest()

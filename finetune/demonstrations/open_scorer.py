@@ -10,8 +10,7 @@ from casewright.planner import chat_model
 from casewright.planner.shipped import SHIPPED, shipped_planner
 
 if TYPE_CHECKING:
-    from casewright.finetune.demonstrations.asked import AnswerScorer
-    from casewright.finetune.demonstrations.judged import QuestionForm
+    from casewright.finetune.demonstrations.judged import AnswerScorer, QuestionForm
     from casewright.planner.language_model import LanguageModel
 
 #: Before a folder's name, as in the names of planners.
@@ -55,13 +54,13 @@ def open_scorer(
 
 
 def is_chat(name: str) -> bool:
-    """Say whether a name is a chat model's."""
+    """Return whether a name is a chat model's."""
     return ":" in name and not name.startswith(_LOCAL) and not Path(name).is_dir()
 
 
 def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
 
-    place = shipped_planner() if name == SHIPPED else name.removeprefix(_LOCAL)
+    source = shipped_planner() if name == SHIPPED else name.removeprefix(_LOCAL)
     title = name if name == SHIPPED else None
-    return load_language_model(place, adapter=adapter, device=device, dtype=dtype, title=title)
+    return load_language_model(source, adapter=adapter, device=device, dtype=dtype, title=title)

@@ -8,8 +8,7 @@ the sign turned, so that more is better. What a model writes easily it follows e
 from __future__ import annotations
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.asked import Asked, LocalScorer
-from casewright.finetune.demonstrations.judged import CaseReading
+from casewright.finetune.demonstrations.judged import Asked, CaseReading, LocalScorer
 from casewright.stores import CaseStore, Change
 from casewright.stores.progress import progress_bar
 
@@ -61,17 +60,17 @@ def measure_quality(
     ids = [tuple(answers) for answers in together.values()]
     changes: dict[str, Change] = {}
     with progress_bar("Measuring the cases' quality", len(cases), show=progress) as advance:
-        for place, found in scorer.score(asked):
-            for id_, one in zip(ids[place], found, strict=True):
-                changes[id_] = Change(quality=one.logprob / one.tokens, quality_by=by)
+        for index, output in scorer.score(asked):
+            for id_, result in zip(ids[index], output, strict=True):
+                changes[id_] = Change(quality=result.logprob / result.tokens, quality_by=by)
             if len(changes) >= _WRITTEN:
                 store.update(changes)
                 changes = {}
-            advance(len(found))
+            advance(len(output))
     store.update(changes)
     return len(cases)
 
 
 def can_hold_quality(store: CaseStore) -> bool:
-    """Say whether a store's quality can be a log-probability a token."""
+    """Return whether a store's quality can be a log-probability a token."""
     return store.schema.quality_range[0] <= -1

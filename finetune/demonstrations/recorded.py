@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from casewright.errors import InputError, told
-from casewright.finetune.demonstrations.asked import AnswerScorer, Asked, Likelihood, LocalScorer
+from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likelihood, LocalScorer
 
 
 class RecordedScorer:
@@ -59,7 +59,7 @@ class RecordedScorer:
 
     @property
     def scores_texts(self) -> bool:
-        """Whether its likelihoods are of answers as texts."""
+        """True where its likelihoods are of answers as texts."""
         return hasattr(self.scorer, "signature")
 
     def keys(self, asked: Asked) -> Sequence[str]:
@@ -72,31 +72,33 @@ class RecordedScorer:
 
     def missing(self, asked: Sequence[Asked]) -> list[Asked]:
         """Return what would be asked of the model, each once."""
-        by_keys = {tuple(self.scorer.keys(one)): one for one in asked}
+        by_keys = {tuple(self.scorer.keys(question)): question for question in asked}
         known = self._known(key for part in by_keys for key in part)
-        return [one for part, one in by_keys.items() if not known.keys() >= set(part)]
+        return [question for part, question in by_keys.items() if not known.keys() >= set(part)]
 
     def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's place and its answers' likelihoods; those known come first."""
-        keys = [tuple(self.scorer.keys(one)) for one in asked]
+        keys = [tuple(self.scorer.keys(question)) for question in asked]
         known = self._known(key for part in keys for key in part)
         # Several places may ask for the same.
         wanted: dict[tuple[str, ...], list[int]] = {}
-        for place, part in enumerate(keys):
+        for index, part in enumerate(keys):
             if known.keys() >= set(part):
-                yield place, [known[key] for key in part]
+                yield index, [known[key] for key in part]
             else:
-                wanted.setdefault(part, []).append(place)
+                wanted.setdefault(part, []).append(index)
         parts = list(wanted)
-        for number, found in self.scorer.score([asked[wanted[part][0]] for part in parts]):
+        for number, output in self.scorer.score([asked[wanted[part][0]] for part in parts]):
             part = parts[number]
-            rows = [(k, one.logprob, one.tokens) for k, one in zip(part, found, strict=True)]
+            rows = [
+                (k, result.logprob, result.tokens) for k, result in zip(part, output, strict=True)
+            ]
             with self._file():
                 self._db.execute("BEGIN")
                 self._db.executemany("INSERT OR REPLACE INTO likelihoods VALUES (?, ?, ?)", rows)
                 self._db.execute("COMMIT")
-            for place in wanted[part]:
-                yield place, found
+            for index in wanted[part]:
+                yield index, output
 
     def close(self) -> None:
         """Close the file."""

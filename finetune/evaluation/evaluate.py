@@ -7,19 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.finetune.evaluation.asking import ask_all
-from casewright.finetune.evaluation.class_rows import class_rows
-from casewright.finetune.evaluation.differences import differences
 from casewright.finetune.evaluation.figures import (
     BY_CONSTRUCTION,
     Figure,
+    class_rows,
+    differences,
     planner_figures,
     share,
 )
 from casewright.finetune.evaluation.intervals import RESAMPLES, Resamples
 from casewright.finetune.evaluation.item import EvaluationItem
-from casewright.finetune.evaluation.outcome import Outcome, outcome
-from casewright.finetune.evaluation.removal import only_provided, with_a_tool_removed
+from casewright.finetune.evaluation.outcome import (
+    Outcome,
+    ask_all,
+    only_provided,
+    outcome,
+    with_a_tool_removed,
+)
 from casewright.planner import Planner
 
 #: Errors of a planner that are told; all are counted.
@@ -28,7 +32,7 @@ _TOLD = 20
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an evaluation found.
+    """The results of an evaluation.
 
     Attributes:
         outcomes: Planner's label to its answers, in the order of the items.
@@ -46,15 +50,15 @@ class Evaluation:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """What planners raised: planner, item, message; the first of each planner."""
-        told = []
+        """The errors that planners raised: planner, item, message; the first of each planner."""
+        facts = []
         for planner, outcomes in self.outcomes.items():
             raised = [o for o in outcomes if o.answered.error]
-            told += [
+            facts += [
                 {"planner": planner, "item": o.item.query.record.id, "error": o.answered.error}
                 for o in raised[:_TOLD]
             ]
-        return told
+        return facts
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""

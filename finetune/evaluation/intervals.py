@@ -1,4 +1,4 @@
-"""Confidence intervals: of shares, and of whatever is figured from resampled items."""
+"""Confidence intervals of shares, and of figures over resampled items."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class Resamples:
         step = max(1, _HELD // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
-            made = draw.dirichlet(np.ones(drawn), size=size) * drawn
-            yield made if group_of is None else made[:, group_of]
+            result = draw.dirichlet(np.ones(drawn), size=size) * drawn
+            yield result if group_of is None else result[:, group_of]
 
 
 def shares(values: Sequence[bool], resamples: Resamples) -> Floats:
@@ -106,14 +106,14 @@ def f1_scores(
     """
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     claimed = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
-    found = []
+    results = []
     for weights in resamples.weights():
         there = weights @ is_gold
         # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
         total = there + weights @ claimed
         hits = weights @ (is_gold * claimed)
-        found.append(2 * hits / total)
-    return np.concatenate(found)
+        results.append(2 * hits / total)
+    return np.concatenate(results)
 
 
 def macro(scores: Floats) -> Floats:

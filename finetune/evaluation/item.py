@@ -1,13 +1,15 @@
-"""What is evaluated on: annotated queries as requests, each with its toolbox."""
+"""Annotated queries as the items of an evaluation, and their plans shuffled as a control."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation.verdict import plan_class
-from casewright.planner import AnnotatedQuery, PlanRequest
+from casewright.planner import AnnotatedQuery, Plan, PlanRequest, PlanResult
 from casewright.tools import NO_EVIDENCE, Toolbox, alias
 
 
@@ -59,7 +61,39 @@ def _item(number: int, query: AnnotatedQuery, toolbox: Toolbox) -> EvaluationIte
         request.validate(query.plan)
     except (InputError, PlanError) as error:
         kind = ", its gold plan" if isinstance(error, PlanError) else ""
-        told = "" if query.record.id is None else f" (id {query.record.id})"
-        raise InputError(f"Query {number}{told}{kind}: {error}") from error
+        facts = "" if query.record.id is None else f" (id {query.record.id})"
+        raise InputError(f"Query {number}{facts}{kind}: {error}") from error
     labelled = query if query.label else replace(query, label=plan_class(query.plan))
     return EvaluationItem(labelled, request)
+
+
+class ShuffledPlans:
+    """The gold plans, dealt out among the questions at random.
+
+    It is right as often as plans are alike. Its plans need not be valid for their questions.
+
+    Args:
+        items: All questions that it will be asked.
+        seed: Of the order.
+    """
+
+    name = "shuffled"
+
+    def __init__(self, items: Sequence[EvaluationItem], seed: int = 0) -> None:
+        plans = [item.query.plan for item in items]
+        random.Random(seed).shuffle(plans)
+        self._plans: dict[str, Plan] = {
+            _key(item.request): plan for item, plan in zip(items, plans, strict=True)
+        }
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan that this question was dealt."""
+        return PlanResult(self._plans[_key(request)], self.name)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan that this question was dealt."""
+        return self.plan(request)
+
+
+def _key(request: PlanRequest) -> str:
+    return json.dumps([request.question, dict(request.context)], sort_keys=True)

@@ -9,10 +9,10 @@ from typing import Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from casewright.finetune.examples.corpus_examples import CorpusSettings
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import TevoSettings
 from casewright.finetune.examples.toolset import ToolsetSource
 from casewright.finetune.examples.ttg import TtgSettings
-from casewright.finetune.instructions.settings import InstructionSettings
+from casewright.finetune.instructions.mixture import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
 from casewright.finetune.section import RecipeFile, Section
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.corpus_examples import among, corpus_examples
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.manifest import Made, manifest_of
+from casewright.finetune.examples.manifest import Made, in_validation, manifest_of, validation_items
 from casewright.finetune.examples.query_pool import query_pool
 from casewright.finetune.examples.shared_toolboxes import Posing, posed
-from casewright.finetune.examples.split import in_validation, validation_items
-from casewright.finetune.examples.toolset_examples import toolset_examples
+from casewright.finetune.examples.toolset import toolset_examples
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What a recipe's ``[data]`` names, read.
+    """The queries, tools and pools that a recipe's ``[data]`` names.
 
     Attributes:
         queries: Annotated queries with gold plans for the toolbox.
@@ -72,23 +71,23 @@ def make_training_set(
             recipe asks for, too few instructions can be evolved, or a source of instructions or a
             tool-use set cannot be read.
     """
-    made = Made(query_pool(given.queries, given.toolbox, given.measuring))
+    result = Made(query_pool(given.queries, given.toolbox, given.measuring))
     # Of no task a query there is nothing to make, of the corpus and of tool-use sets neither.
-    planning = _planning(made, data, given, encoder) if data.ttg.tasks_per_query else []
-    others = instructions(data.instructions, data.seed, chat, refused=made.refused)
-    made.instructions = others.pool
+    planning = _planning(result, data, given, encoder) if data.ttg.tasks_per_query else []
+    others = instructions(data.instructions, data.seed, chat, refused=result.refused)
+    result.instructions = others.pool
     mixed = [*planning, *others.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
     own = {example.id for example in planning}
     sides: dict[bool, list[TrainingExample]] = {False: [], True: []}
     for example in mixed:
-        held = example.id in made.held
+        held = example.id in result.held
         if example.id not in own:
             # By what it was made from: an instruction and its evolution are not told apart.
             held = in_validation(example.source, data.validation, seed=data.seed)
         sides[held].append(example)
     train, validation = tuple(sides[False]), tuple(sides[True])
-    manifest = manifest_of(train, validation, made, data, given.toolbox, given.pools)
+    manifest = manifest_of(train, validation, result, data, given.toolbox, given.pools)
     return TrainingSet(train, validation, manifest)
 
 
@@ -121,7 +120,7 @@ def _plan_examples(
         held = validation_items(groups, data.validation, seed=data.seed)
     made.queries_held = len(held)
     sides = [
-        [query for place, query in enumerate(made.chosen) if (place in held) is side]
+        [query for index, query in enumerate(made.chosen) if (index in held) is side]
         for side in (False, True)
     ]
     tevo, neighbours = data.tevo, None
@@ -135,11 +134,11 @@ def _plan_examples(
             for copy, evolved, rng in posed(
                 queries, posing, encoder, seed=data.seed, copies=data.copies
             ):
-                for one in evolved:
-                    examples = tasks_of(one, data.ttg, rng)
+                for item in evolved:
+                    examples = tasks_of(item, data.ttg, rng)
                     if copy > 1:
                         examples = [replace(own, id=f"{own.id}@{copy}") for own in examples]
-                    by_query[str(one.query.record.id)] += examples
+                    by_query[str(item.query.record.id)] += examples
                     made.held.update(example.id for example in examples if side)
                 advance(len(evolved))
     return without_duplicates(example for some in by_query.values() for example in some)

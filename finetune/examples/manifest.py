@@ -1,16 +1,18 @@
-"""What a training set says of itself: of what it was made, how, and what is in it."""
+"""The manifest of a training set, and its two sides: what is alike stays on one of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from casewright import __version__
+from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.query_pool import QueryPool, queries_hash
@@ -23,9 +25,49 @@ from casewright.planner.prompt_hash import prompt_hash
 from casewright.tools import Toolbox
 
 
+def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:
+    """Draw whole groups for validation, up to a share of all items; return their items' indices.
+
+    A group that would pass the share is left to training. Where even the smallest would, that one
+    is drawn all the same, so that there is something to validate with.
+
+    Args:
+        share: Of all items, from 0 and below 1; 0 draws nothing.
+
+    Raises:
+        InputError: All items are one group, and a share above 0 was asked for.
+    """
+    if share == 0:
+        return frozenset()
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for item, group in enumerate(groups):
+        members[group].append(item)
+    if len(members) < 2:
+        raise InputError(
+            f"The {len(groups)} queries cannot be split: they are one group of queries that are "
+            "alike. Add other queries, or set validation = 0."
+        )
+    order = list(members.values())
+    random.Random(f"{seed}:validation").shuffle(order)
+    room = round(share * len(groups))
+    drawn: list[int] = []
+    # One group at least is left to train on.
+    for items in order[1:]:
+        if len(items) <= room - len(drawn):
+            drawn += items
+    smallest = min(order, key=len)
+    return frozenset(drawn or smallest)
+
+
+def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
+    """Return whether what has this key is for validation: a share of all keys, by their hashes."""
+    digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share * 2**64
+
+
 @dataclass(slots=True)
 class Made:
-    """What is told of a training set while it is made.
+    """The facts of a training set that its manifest holds, collected while it is made.
 
     Attributes:
         held: The ids of the planning tasks for validation.
@@ -57,7 +99,7 @@ def manifest_of(
     everything = [*train, *validation]
     generic = [example for example in everything if is_instruction(example)]
     planning = len(everything) - len(generic)
-    sets = {told["reader"] for told in made.toolsets}
+    sets = {facts["reader"] for facts in made.toolsets}
     sources = {example.source for example in generic}
     return {
         "format": FORMAT,
@@ -100,7 +142,7 @@ def manifest_of(
 
 
 def is_instruction(example: TrainingExample) -> bool:
-    """Say whether an example is a generic instruction, and none that a query was made to."""
+    """Return whether an example is a generic instruction, and none that a query was made to."""
     return example.task.partition(":")[0] == INSTRUCTION
 
 

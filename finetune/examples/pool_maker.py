@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.finetune.examples.secondary import WORDINGS
+from casewright.finetune.examples.ttg import WORDINGS
 from casewright.finetune.queries.no_answer import json_object, no_answer
 from casewright.finetune.tool_pools import (
     ParameterPool,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PoolsMade:
-    """What came of it.
+    """The pools of a run, and the answers that could not be used.
 
     Attributes:
         pools: By tool, those that the file had before included.
@@ -73,24 +73,24 @@ class PoolMaker:
             InputError: The file is there and unusable or cannot be written, or the model fails or
                 takes too long; what was made before is kept, and made use of the next time.
         """
-        made = PoolsMade(read_pools(path, toolbox) if path.exists() else {})
+        result = PoolsMade(read_pools(path, toolbox) if path.exists() else {})
         for tool in toolbox:
-            if tool.name in made.pools:
+            if tool.name in result.pools:
                 continue
             text = self._answer(tool, toolbox, path)
             if (given := json_object(text)) is None:
-                made.failed[tool.name] = f"The answer is no JSON object: {text[:80]!r}."
+                result.failed[tool.name] = f"The answer is no JSON object: {text[:80]!r}."
                 continue
-            cleaned = _Cleaned(toolbox, made.pools)
+            cleaned = _Cleaned(toolbox, result.pools)
             pool = cleaned.pool(tool, given)
-            made.dropped[tool.name] = cleaned.dropped
+            result.dropped[tool.name] = cleaned.dropped
             if not pool.descriptions and not pool.names:
-                made.failed[tool.name] = "The answer has no name and no description of use."
+                result.failed[tool.name] = "The answer has no name and no description of use."
                 continue
-            made.pools[tool.name] = pool
-            _write(made.pools, path)
+            result.pools[tool.name] = pool
+            _write(result.pools, path)
             self._tell(tool.name)
-        return made
+        return result
 
     def _answer(self, tool: ToolSpec, toolbox: Toolbox, path: Path) -> str:
         from langchain_core.messages import HumanMessage, SystemMessage
@@ -143,17 +143,17 @@ class _Cleaned:
             names = ()
         parameters, results = _object(given.get("parameters")), _object(given.get("results"))
         own = [parameter.name for parameter in tool.parameters]
-        made = {}
+        entries = {}
         for parameter in tool.parameters:
             said = _object(parameters.get(parameter.name))
-            made[parameter.name] = ParameterPool(
+            entries[parameter.name] = ParameterPool(
                 names=self._named(said.get("names"), own),
                 descriptions=self._described(said.get("descriptions"), parameter.description),
             )
         return ToolPool(
             names=names,
             descriptions=self._described(given.get("descriptions"), tool.description),
-            parameters=made,
+            parameters=entries,
             results={name: self._named(results.get(name), tool.results) for name in tool.results},
         )
 

@@ -70,17 +70,17 @@ def query_pool(
 
 def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
     """Return the SHA-256 of all that queries say, whatever file they were read from."""
-    told = [
+    facts = [
         [
             query.record.model_dump(mode="json"),
             str(query.plan),
             query.label,
-            {place: list(words) for place, words in sorted(query.must.items())},
+            {index: list(words) for index, words in sorted(query.must.items())},
             [list(tools) for tools in query.accept],
         ]
         for query in queries
     ]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _named(query: AnnotatedQuery, number: int) -> AnnotatedQuery:

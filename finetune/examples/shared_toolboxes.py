@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from casewright.finetune.examples.drawn_toolbox import DrawnToolbox, draw_toolbox
-from casewright.finetune.examples.tevo import Evolved, pose
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import (
+    DrawnToolbox,
+    Evolved,
+    TevoSettings,
+    draw_toolbox,
+    pose,
+)
 from casewright.finetune.shots import Neighbours, units
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
@@ -60,13 +64,13 @@ class AddedTools:
             self._alike[owner, owners[same[number]]] = True
 
     def may_see(self, query: AnnotatedQuery, founders: Sequence[AnnotatedQuery]) -> bool:
-        """Say whether a query wants none of the tools that the founders of a toolbox add."""
+        """Return whether a query wants none of the tools that the founders of a toolbox add."""
         row = self._rows[query.record.id]
         columns = (self._columns.get(founder.record.id) for founder in founders)
         return all(column is None or not self._wants[row, column] for column in columns)
 
     def may_join(self, query: AnnotatedQuery, founders: Sequence[AnnotatedQuery]) -> bool:
-        """Say whether a query that adds tools may found a toolbox together with others that do.
+        """Return whether a query that adds tools may found a toolbox together with others that do.
 
         Their tools must be for other things, and no question may want the others' tools.
         """
@@ -85,7 +89,7 @@ FOUNDERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Posing:
-    """What queries are posed with.
+    """The toolbox, settings and neighbours that queries are posed with.
 
     Attributes:
         settings: How much varies, and how many queries share a toolbox.
@@ -129,8 +133,8 @@ def posed(
                 distractors=posing.distractors,
             )
             members = [*founders, *deal.joining(founders, drawn)]
-            found = pose(members, drawn, posing.settings, posing.pools, posing.neighbours, rng)
-            yield copy, found, rng
+            result = pose(members, drawn, posing.settings, posing.pools, posing.neighbours, rng)
+            yield copy, result, rng
 
 
 class _Deal:
@@ -165,23 +169,23 @@ class _Deal:
         adds = -(-len(self._adding) // most) / max(1, -(-left // self._size))
         if not self._adding or (self._waiting and self._rng.random() >= adds):
             return [self._waiting.popleft()] if self._waiting else []
-        found = [self._adding.popleft()]
-        if (added := self._added) is not None and not found[0].record.tools_removed:
+        results = [self._adding.popleft()]
+        if (added := self._added) is not None and not results[0].record.tools_removed:
 
             def fits(query: AnnotatedQuery) -> bool:
-                return not query.record.tools_removed and added.may_join(query, found)
+                return not query.record.tools_removed and added.may_join(query, results)
 
-            _take(self._adding, most, fits, found)
-        return found
+            _take(self._adding, most, fits, results)
+        return results
 
     def joining(
         self, founders: Sequence[AnnotatedQuery], drawn: DrawnToolbox
     ) -> list[AnnotatedQuery]:
         """Take the first queries that wait and whose plans are right for a toolbox."""
-        found: list[AnnotatedQuery] = []
+        results: list[AnnotatedQuery] = []
         there = set(drawn.own.names)
         if (added := self._added) is None:
-            return found
+            return results
 
         def fits(query: AnnotatedQuery) -> bool:
             name = query.record.id
@@ -191,8 +195,8 @@ class _Deal:
                 and added.may_see(query, founders)
             )
 
-        _take(self._waiting, self._size - len(founders), fits, found)
-        return found
+        _take(self._waiting, self._size - len(founders), fits, results)
+        return results
 
 
 def _take(

@@ -37,14 +37,24 @@ class TrainingSet:
     validation: tuple[TrainingExample, ...]
     manifest: Mapping[str, Any]
 
+    @classmethod
+    def of(
+        cls, train: Iterable[TrainingExample], validation: Iterable[TrainingExample] = ()
+    ) -> TrainingSet:
+        """Return a set of some examples; its manifest describes the files alone."""
+        parts = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
+        files = {name: file_entry(part) for name, part in parts.items()}
+        manifest = {"format": FORMAT, "prompt_hash": prompt_hash(), "files": files}
+        return cls(parts[TRAIN], parts[VALIDATION], manifest)
+
     @property
     def examples(self) -> tuple[TrainingExample, ...]:
-        """All of them."""
+        """The examples of both sides."""
         return self.train + self.validation
 
 
 def check_target(folder: Path, *, force: bool = False) -> None:
-    """Look whether a set may be written to a folder, before what takes long; make nothing.
+    """Check that a set may be written to a folder, before long work; make nothing.
 
     A folder that is absent or empty may be; one that holds a set and nothing else, by ``force``.
 
@@ -55,9 +65,9 @@ def check_target(folder: Path, *, force: bool = False) -> None:
     if not there.is_dir():
         raise InputError(f"{folder} cannot be written: {there} is a file. Give another folder.")
     # A set is written beside its folder, then renamed.
-    place = folder.absolute().parent if there == folder.absolute() else there
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"{folder} cannot be written: you may not write to {place}.")
+    location = folder.absolute().parent if there == folder.absolute() else there
+    if not os.access(location, os.W_OK | os.X_OK):
+        raise InputError(f"{folder} cannot be written: you may not write to {location}.")
     held = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
     if held and (MANIFEST not in held or not held <= _OWN):
         stranger = sorted(held - _OWN or held)[0]
@@ -84,10 +94,10 @@ def write_training_set(made: TrainingSet, folder: Path, *, force: bool = False) 
     beside = folder.absolute().parent
     try:
         beside.mkdir(parents=True, exist_ok=True)
-        place = Path(mkdtemp(prefix=f".{folder.name}-", dir=beside))
+        path = Path(mkdtemp(prefix=f".{folder.name}-", dir=beside))
         try:
             # What mkdtemp makes is for its owner alone; what is made in it is not.
-            new, old = place / "new", place / "old"
+            new, old = path / "new", path / "old"
             new.mkdir()
             for name, examples in ((TRAIN, made.train), (VALIDATION, made.validation)):
                 with (new / name).open("w", encoding="utf-8", newline="\n") as file:
@@ -102,7 +112,7 @@ def write_training_set(made: TrainingSet, folder: Path, *, force: bool = False) 
                     old.replace(folder)
                 raise
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
     except OSError as error:
         raise InputError(
             f"{folder} cannot be written: {error.strerror}. Give a folder that you may write to."

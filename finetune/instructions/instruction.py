@@ -1,4 +1,4 @@
-"""An instruction and its answer, where they come from, and what they are checked by."""
+"""An instruction and its answer, their source and their constraints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.instructions.constraint import Constraint, holds
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, Prompt, render_prompt
-from casewright.planner.request import Turn
 from casewright.planner.spans import normalized
 from casewright.tools import Toolbox
 
@@ -20,16 +19,15 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """An instruction whose answer is a plan: a query with the toolbox and dialogue of its own."""
+    """An instruction whose answer is a plan: a query with a toolbox of its own."""
 
     query: AnnotatedQuery
     toolbox: Toolbox
-    history: tuple[Turn, ...] = ()
 
     @property
     def request(self) -> PlanRequest:
-        """What a planner is asked."""
-        return PlanRequest(self.query.query, self.toolbox, history=self.history)
+        """The request to a planner."""
+        return PlanRequest(self.query.query, self.toolbox)
 
     @property
     def plan(self) -> Plan:
@@ -44,11 +42,10 @@ class Instruction:
     Attributes:
         id: Unique among its reader's: ``"reader:record"``; an evolved one adds its constraints.
         source: The reader's name, the file and the place in it.
-        prompt: What is asked, whole; for a plan, what the planner's prompt asks.
+        prompt: The whole prompt; for a plan, the planner's.
         answer: The answer; a plan's text where ``planned`` is given.
         planned: The query and its tools, where the answer is a plan.
-        labels: All answers that its task knows, where they are few.
-        original: What was asked before it was evolved; empty where it was not.
+        original: The prompt before it was evolved; empty where it was not.
     """
 
     id: str
@@ -56,7 +53,6 @@ class Instruction:
     prompt: str
     answer: str
     planned: PlannedQuery | None = None
-    labels: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     original: str = ""
 
@@ -67,15 +63,15 @@ class Instruction:
 
     @property
     def readable(self) -> bool:
-        """Whether prompt and answer are texts: Unicode without control characters."""
+        """True where prompt and answer are Unicode without control characters."""
         return not (_NO_TEXT.search(self.prompt) or _NO_TEXT.search(self.answer))
 
     def satisfied(self) -> bool:
-        """Say whether the answer keeps every constraint."""
-        return all(holds(one, self.original, self.answer) for one in self.constraints)
+        """Return whether the answer keeps every constraint."""
+        return all(holds(constraint, self.answer) for constraint in self.constraints)
 
     def key(self) -> str:
-        """Return the prompt in one case with single spaces: what duplicates share."""
+        """Return the prompt in one case with single spaces, which duplicates share."""
         return normalized(self.prompt)
 
     def to_example(self) -> TrainingExample:

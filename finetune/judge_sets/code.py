@@ -109,7 +109,7 @@ class Function:
 
     @property
     def key(self) -> str:
-        """Its file and symbol: the id of its question in every set, from which the half follows."""
+        """The file and symbol: the id of its question in every set, which decides the half."""
         return f"{self.source}:{self.symbol}"
 
     @property
@@ -155,7 +155,7 @@ class CodeCorpus:
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
     """Make the set whose questions name their function; raises ``InputError``."""
-    cut = sum(len(one.chunks) > 1 for one in corpus.functions)
+    cut = sum(len(function.chunks) > 1 for function in corpus.functions)
     return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=cut)
 
 
@@ -197,7 +197,7 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
     times = Counter(function.symbol for function in functions)
     chosen: list[Function] = []
     for package in sorted({function.package for function in functions}):
-        cut = [one for one in functions if one.package == package and one.is_cut]
+        cut = [item for item in functions if item.package == package and item.is_cut]
         cut.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(cut)
         chosen += cut[:PER_PACKAGE]
@@ -211,9 +211,9 @@ def _question(function: Function, *, unique: bool) -> LabelledQuestion:
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
     words = rng.choice(METHOD_WORDS if function.is_method else FUNCTION_WORDS)
-    place = rng.choice(PLACES) if unique else " in {source}"
-    place = place.format(package=function.package, source=function.source)
-    return function.labelled(words.format(name=name, owner=owner, place=place))
+    location = rng.choice(PLACES) if unique else " in {source}"
+    location = location.format(package=function.package, source=function.source)
+    return function.labelled(words.format(name=name, owner=owner, place=location))
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
@@ -240,14 +240,14 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
         for name, folder in packages:
             try:
                 installed = distribution(name)
-                place = Path(str(installed.locate_file(folder))).resolve(strict=True)
+                path = Path(str(installed.locate_file(folder))).resolve(strict=True)
             except (PackageNotFoundError, OSError):
                 missing.append(name)
                 continue
             versions[folder] = installed.version
-            made, found = _read(folder, installed.version, place, store)
-            cases += made
-            functions += found
+            result, output = _read(folder, installed.version, path, store)
+            cases += result
+            functions += output
     settings = {"packages": versions, "packages_missing": missing}
     return CodeCorpus(cases, functions, settings)
 
@@ -266,14 +266,14 @@ def _read(
         try:
             chunks = split(read_document(data, source, kind))
             symbols = {definition.symbol for definition in definitions(data)}
-            once = {one.symbol: one.in_class for one in functions_defined_once(data)}
+            once = {item.symbol: item.in_class for item in functions_defined_once(data)}
         except (InputError, SyntaxError, ValueError):
             # Packages may carry files for other versions of Python.
             continue
-        made = document_cases(chunks, store, f"{package} {version}", source, digest(data))
-        cases += made
+        result = document_cases(chunks, store, f"{package} {version}", source, digest(data))
+        cases += result
         for symbol in sorted(symbols):
-            own = [case.id for case in made if case.metadata.get("symbol") == symbol]
+            own = [case.id for case in result if case.metadata.get("symbol") == symbol]
             ids = tuple(own if symbol in once else ())
             functions.append(Function(package, source, symbol, ids, once.get(symbol, False)))
     return cases, functions
@@ -297,9 +297,9 @@ def functions_defined_once(source: bytes) -> list[Definition]:
 
     Overloads, and a property with its setter, share theirs: which is meant, no name tells.
     """
-    found = definitions(source)
-    times = Counter(definition.symbol for definition in found)
-    return [one for one in found if one.is_function and times[one.symbol] == 1]
+    output = definitions(source)
+    times = Counter(definition.symbol for definition in output)
+    return [result for result in output if result.is_function and times[result.symbol] == 1]
 
 
 def _walk(body: Iterable[ast.AST], around: str) -> Iterator[Definition]:

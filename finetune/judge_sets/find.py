@@ -48,7 +48,7 @@ def find_sets(
             files = (folder / file_name for folder in (data, data / "multihop"))
             if file := next((file for file in files if file.is_file()), None):
                 there[name] = partial(multihop_set, file, name)
-        if folder := next((one for one in (data, data / "scifact") if holds_scifact(one)), None):
+        if folder := next((item for item in (data, data / "scifact") if holds_scifact(item)), None):
             there[SCIFACT] = partial(scifact_set, folder)
         if not there and only not in (CODE, DESCRIBED):
             raise InputError(f"--data {data}: it holds no set of questions. {_TELL}")
@@ -62,11 +62,11 @@ def find_sets(
             f"Sets are: {', '.join([*FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
             "read from --data."
         )
-    for found in chosen:
-        size = found.size()
+    for result in chosen:
+        size = result.size()
         if not (size["questions_training"] and size["questions_test"]):
             raise InputError(
-                f"Set {found.name} has {size['questions_training']} questions to train with and "
+                f"Set {result.name} has {size['questions_training']} questions to train with and "
                 f"{size['questions_test']} to test with. It needs one of each at least: give a "
                 "larger --limit, or a file with more questions."
             )

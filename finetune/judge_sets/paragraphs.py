@@ -9,7 +9,6 @@ costs where it has little to find.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from casewright.errors import InputError
 from casewright.finetune.judge_data import LabelledQuestion
 from casewright.finetune.judge_sets.sets import SCIFACT, FeedbackSet, is_training
+from casewright.finetune.records import read_values
 from casewright.stores import Case
 from casewright.stores.case import case_id
 
@@ -65,18 +65,12 @@ def read_lines(file: Path, made: Callable[[Any], T], form: str) -> Iterator[T]:
         made: Makes it of what the line holds; raises whatever a wrong form makes it raise.
         form: What the lines are, for the error.
     """
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}. It holds {form}.") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for _, location, value in read_values(file):
         try:
-            yield made(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            yield made(value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{file}, line {number}: this is none of {form} ({type(error).__name__}: {error})."
+                f"{location}: this is none of {form} ({type(error).__name__}: {error})."
             ) from error
 
 
@@ -148,7 +142,7 @@ def _case(title: str, text: str, name: str) -> Case:
 
 
 def holds_scifact(folder: Path) -> bool:
-    """Say whether a folder has the files of SciFact."""
+    """Return whether a folder has the files of SciFact."""
     return (folder / CORPUS).is_file() and any(folder.glob(CLAIMS))
 
 
@@ -198,7 +192,7 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
     return [
         claim
         for half in (False, True)
-        for claim in [one for one in citing if is_training(one.id) is half][:CLAIMS_PER_HALF]
+        for claim in [item for item in citing if is_training(item.id) is half][:CLAIMS_PER_HALF]
     ]
 
 

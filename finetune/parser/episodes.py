@@ -1,26 +1,27 @@
-"""Episodes: a toolbox under drawn names, with messages and what each may know of the others."""
+"""Episodes for the plan parser: toolboxes under drawn names, with messages and their plan cases."""
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.examples.composing import composed
-from casewright.finetune.examples.drawn_toolbox import draw_toolbox
-from casewright.finetune.examples.tevo import pose
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import TevoSettings, draw_toolbox, pose
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.parser.example_cases import example_cases
 from casewright.planner.parser.message import Message, read_message
 from casewright.planner.parser.plan_reading import ReadStep, read_plan
 from casewright.planner.parser.schema import Schema
-from casewright.tools import NO_EVIDENCE, Toolbox
+from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
 
 #: How names and descriptions vary.
 VARIATION = TevoSettings(
@@ -37,7 +38,7 @@ VARIATION = TevoSettings(
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where episodes are drawn from: a toolbox with its pools and annotated messages."""
+    """A source of episodes: a toolbox with its pools and annotated messages."""
 
     name: str
     toolbox: Toolbox
@@ -47,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSettings:
-    """How episodes vary; each share is a probability.
+    """Settings of the variation of episodes; each share is a probability.
 
     Attributes:
         messages: Most of an episode.
@@ -72,7 +73,7 @@ class EpisodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What one step of training learns from.
+    """The data of one training step.
 
     Attributes:
         schema: The toolbox.
@@ -100,8 +101,8 @@ def episodes(
         if rng.random() < settings.mixed:
             drawn = _mixed(source, rng.choice(sources), rng)
         toolbox, queries = _drawn(drawn, sources, settings, rng)
-        if (made := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
-            yield made
+        if (result := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
+            yield result
 
 
 def _mixed(one: Source, other: Source, rng: random.Random) -> Source:
@@ -128,7 +129,7 @@ def varied(source: Source, number: int) -> Source:
     rng = random.Random(f"{source.name}:{number}")
     drawn = draw_toolbox(source.queries, source.toolbox, VARIATION, source.pools, rng)
     evolved = pose(source.queries, drawn, VARIATION, source.pools, None, rng)
-    queries = [replace(one.query, plan=one.plan) for one in evolved]
+    queries = [replace(item.query, plan=item.plan) for item in evolved]
     return replace(source, toolbox=evolved[0].request.toolbox, queries=queries)
 
 
@@ -176,13 +177,13 @@ def _episode(
     schema = Schema.of(toolbox, tokenizer)
     messages, plans = [], []
     contexts: list[Mapping[str, Any]] = []
-    for one in queries:
-        message = read_message(tokenizer, one.query, one.record.context)
-        plan = read_plan(one.plan, schema, message)
+    for query in queries:
+        message = read_message(tokenizer, query.query, query.record.context)
+        plan = read_plan(query.plan, schema, message)
         if plan is not None and message.words:
             messages.append(message)
             plans.append(plan)
-            contexts.append(one.record.context)
+            contexts.append(query.record.context)
     asked = len(messages)
     if asked < 2:
         return None
@@ -205,6 +206,123 @@ def _known(
     few = 0 if rng.random() < settings.alone else rng.randint(1, asked - 1)
     shared = set(rng.sample(range(asked), few))
     return [
-        [(other in shared and other != one) or other >= asked for other in range(count)]
-        for one in range(asked)
+        [(other in shared and other != item) or other >= asked for other in range(count)]
+        for item in range(asked)
     ]
+
+
+#: Names and descriptions that a toolbox is seen under, its own included: each is encoded once.
+VARIANTS = 12
+
+
+def drawing(
+    boxes: Sequence[CorpusToolbox], others: Sequence[Source] = ()
+) -> Callable[[random.Random], list[Source]]:
+    """Return what draws the sources of a pass: every toolbox once, under one of its variants.
+
+    Args:
+        boxes: Toolboxes for training.
+        others: Further sources, such as parts of a domain's queries with its toolbox.
+    """
+    own = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
+    results: dict[tuple[int, int], Source] = {}
+
+    def draw(rng: random.Random) -> list[Source]:
+        entries = []
+        for index, source in enumerate([*own, *others]):
+            key = index, rng.randrange(VARIANTS)
+            if key not in results:
+                results[key] = varied(source, key[1])
+            entries.append(results[key])
+        return entries
+
+    return draw
+
+
+def digest(boxes: Sequence[CorpusToolbox]) -> str:
+    """Return a hash of what can be learned of toolboxes: tools, messages and plans."""
+    result = hashlib.sha256()
+    for box in boxes:
+        result.update(f"{box.name} {box.toolbox.fingerprint()}".encode())
+        for query in box.queries:
+            result.update(f"{query.query}\n{query.plan}\n".encode())
+    return result.hexdigest()[:16]
+
+
+def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
+    """Deal a source's messages to so many sources of the same toolbox."""
+    order = rng.sample(source.queries, len(source.queries))
+    parts = [order[start::count] for start in range(count)]
+    return [
+        Source(f"{source.name}-{index}", source.toolbox, source.pools, part)
+        for index, part in enumerate(parts)
+    ]
+
+
+#: Messages of a source, and the share of the tools that are kept for validation.
+TOGETHER, HELD = 12, 4
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtAlong:
+    """Messages that bring tools along, split by tool.
+
+    Attributes:
+        training: Sources, each of some messages and the tools that these bring.
+        held: Messages for validation; no tool that they bring is trained on.
+    """
+
+    training: list[Source]
+    held: list[AnnotatedQuery]
+
+
+def brought_along(name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]) -> BroughtAlong:
+    """Split a domain's messages that bring tools along, and group them.
+
+    Args:
+        name: The domain's.
+        toolbox: Its own tools.
+        queries: Its annotated messages; those without tools of their own, and those that no tool
+            answers, since that may not hold beside others' tools, are left out.
+    """
+    bringing = [
+        query
+        for query in queries
+        if query.record.tools_extra
+        and not query.record.tools_removed
+        and NO_EVIDENCE.name not in query.plan.tools
+    ]
+    held = [query for query in bringing if any(map(_is_held, _brought(query, toolbox)))]
+    ids = {id(query) for query in held}
+    groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
+    for query in bringing:
+        if id(query) in ids:
+            continue
+        tools = {tool.name: tool for tool in _brought(query, toolbox)}
+        for known, own in groups:
+            # One name may be declared in two ways.
+            if len(own) < TOGETHER and all(known.get(n, tool) == tool for n, tool in tools.items()):
+                known.update(tools)
+                own.append(query)
+                break
+        else:
+            groups.append((tools, [query]))
+    training = [
+        Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, [_plain(q) for q in own])
+        for number, (tools, own) in enumerate(groups)
+    ]
+    return BroughtAlong(training, held)
+
+
+def _brought(query: AnnotatedQuery, toolbox: Toolbox) -> Iterable[ToolSpec]:
+    own = set(toolbox.names)
+    return [tool for tool in query.record.request(toolbox).toolbox if tool.name not in own]
+
+
+def _is_held(tool: ToolSpec) -> bool:
+    return hashlib.sha256(tool.name.encode()).digest()[0] % HELD == 0
+
+
+def _plain(query: AnnotatedQuery) -> AnnotatedQuery:
+    record = query.record.model_copy(update={"tools_extra": []})
+    return AnnotatedQuery(record, query.plan, query.label, query.must, query.accept)

@@ -1,4 +1,4 @@
-"""How well a plan parser plans for toolboxes that it was not trained on, and how sure it may be."""
+"""The accuracy of a plan parser on toolboxes that it was not trained on, and its confidence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casewright.finetune.baselines.regression import ClassifierSettings, fit_regression
+from casewright.finetune.baselines.question_features import ClassifierSettings, fit_regression
 from casewright.finetune.corpus import CorpusToolbox
-from casewright.finetune.evaluation.isomorphism import same_graph
-from casewright.finetune.evaluation.verdict import judge
+from casewright.finetune.evaluation.verdict import judge, same_graph
 from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser.runtime import ParserRuntime
@@ -57,20 +56,20 @@ def planned(
     """Yield how each of some messages was planned for, where others are known as cases."""
     prepared = runtime.prepare(toolbox, [_case(query) for query in known])
     for query in asked:
-        message, found = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
-        if not found:
+        message, result = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
+        if not result:
             yield Scored(LEAST, False, False)
             continue
-        plan = written(found[0].steps, prepared.schema, message)
+        plan = written(result[0].steps, prepared.schema, message)
         whole = same_graph(query, plan, arguments=True)
-        yield Scored(found[0].score, judge(query, plan).tools, whole)
+        yield Scored(result[0].score, judge(query, plan).tools, whole)
 
 
 def shares(found: Sequence[Scored], words: str) -> dict[str, float]:
     """Return the shares of right tools and whole plans, named with some words."""
     return {
-        f"right tools, {words}": round(sum(one.tools for one in found) / len(found), 4),
-        f"whole plans, {words}": round(sum(one.whole for one in found) / len(found), 4),
+        f"right tools, {words}": round(sum(result.tools for result in found) / len(found), 4),
+        f"whole plans, {words}": round(sum(result.whole for result in found) / len(found), 4),
     }
 
 
@@ -83,14 +82,14 @@ def fitted(found: Sequence[Scored]) -> ParserCard:
     Raises:
         DependencyError: scikit-learn is not installed.
     """
-    scores = np.array([[max(one.score, LEAST)] for one in found])
-    slope, shift = fit_regression(scores, [one.whole for one in found], ClassifierSettings())
+    scores = np.array([[max(result.score, LEAST)] for result in found])
+    slope, shift = fit_regression(scores, [result.whole for result in found], ClassifierSettings())
     return ParserCard(float(slope), float(shift))
 
 
 def asking(found: Sequence[Scored], card: ParserCard, share: float) -> float:
     """Return the confidence below which a share of the messages falls."""
-    return float(np.quantile([card.confidence(one.score) for one in found], share))
+    return float(np.quantile([card.confidence(result.score) for result in found], share))
 
 
 def _case(query: AnnotatedQuery) -> PlanCase:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, episodes
+from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, drawing, episodes
 from casewright.planner.parser.weights import is_parser
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
@@ -20,7 +20,9 @@ from casewright.stores.progress import note
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from casewright.finetune.corpus import CorpusToolbox
     from casewright.planner.parser.parser_network import ParserNetwork
+
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 #: Steps between lines of the log, and what a step leaves of a figure's running mean there.
@@ -29,7 +31,7 @@ TOLD, LEFT = 20, 0.98
 
 @dataclass(frozen=True, slots=True)
 class ParserSettings:
-    """How the plan parser is trained.
+    """Settings of a training of the plan parser.
 
     Attributes:
         minutes: Of clock time, over which the learning rates fall.
@@ -119,7 +121,7 @@ class _Training:
             betas=(0.9, 0.98),
             fused=True,
         )
-        self._means = {name: one.detach().clone() for name, one in self._weights.items()}
+        self._means = {name: weight.detach().clone() for name, weight in self._weights.items()}
         self.steps, self._before = 0, 0.0
         self._figures: dict[str, float] = {}
         self._load()
@@ -162,7 +164,7 @@ class _Training:
         import torch
 
         kept = {
-            "weights": {name: one.detach() for name, one in self._weights.items()},
+            "weights": {name: weight.detach() for name, weight in self._weights.items()},
             "means": self._means,
             "optimizer": self._optimizer.state_dict(),
             "steps": self.steps,
@@ -192,8 +194,8 @@ class _Training:
                 f"{file} is of a training with other settings. Give the settings that it was "
                 "started with, or another folder."
             )
-        for name, one in kept["weights"].items():
-            self._weights[name].data.copy_(one)
+        for name, item in kept["weights"].items():
+            self._weights[name].data.copy_(item)
         self._means = kept["means"]
         self._optimizer.load_state_dict(kept["optimizer"])
         self.steps, self._before = kept["steps"], kept["spent"]
@@ -204,17 +206,17 @@ class _Training:
             self._figures[name] = LEFT * self._figures.get(name, value) + (1 - LEFT) * value
         if self.steps % TOLD:
             return
-        told: dict[str, Any] = {"step": self.steps, "minutes": round(self.spent / 60, 2)}
-        told |= {name: round(value, 4) for name, value in self._figures.items()}
+        facts: dict[str, Any] = {"step": self.steps, "minutes": round(self.spent / 60, 2)}
+        facts |= {name: round(value, 4) for name, value in self._figures.items()}
         with (self._folder / LOG).open("a", encoding="utf-8") as log:
-            log.write(json.dumps(told) + "\n")
-        note(f"step {self.steps}, {told['minutes']} min, loss {told['loss']:.3f}")
+            log.write(json.dumps(facts) + "\n")
+        note(f"step {self.steps}, {facts['minutes']} min, loss {facts['loss']:.3f}")
 
 
 def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
     from transformers import AutoModel
 
-    from casewright.finetune.parser.kept_network import KeptStates
+    from casewright.finetune.parser.loss_network import KeptStates
     from casewright.planner.parser.parser_network import ParserNetwork
     from casewright.planner.parser.weights import trained_weights
 
@@ -243,7 +245,68 @@ def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
     """Return the weights that are not the packaged encoder's own."""
     fixed = {f"encoder.encoder.layer.{number}." for number in range(network.split)}
     return {
-        name: one
-        for name, one in network.state_dict().items()
+        name: item
+        for name, item in network.state_dict().items()
         if not name.startswith(("encoder.embeddings.", "encoder.pooler.", *fixed))
     }
+
+
+#: Annotated messages that are enough to be worth a training, and that it has time for.
+FEWEST, MOST = 20, 500
+#: Of a pass: episodes of the toolbox itself, and of toolboxes of the corpus, which keep what the
+#: parser knows of tools in general.
+OWN, REHEARSED = 4, 1
+SETTINGS = ParserSettings(
+    frozen=4,
+    rate=3e-4,
+    encoder_rate=1e-4,
+    warm_up=20,
+    last=0.05,
+    episodes=EpisodeSettings(mixed=0, removed=0.1, added=0.2, composed=0.3, alone=0.2),
+)
+
+
+def check_count(file: Path, count: int) -> None:
+    """Check that a file has enough annotated messages, and not too many.
+
+    Raises:
+        InputError: It does not.
+    """
+    if FEWEST <= count <= MOST:
+        return
+    mend = (
+        "Write more: casewright draft proposes some, casewright correct adds one."
+        if count < FEWEST
+        else "Choose some: casewright finetune sample; or train as casewright finetune train."
+    )
+    raise InputError(
+        f"{file} has {count} annotated messages, and {FEWEST} to {MOST} can be trained on in "
+        f"minutes. {mend}"
+    )
+
+
+def adapt_parser(
+    source: Source,
+    boxes: Sequence[CorpusToolbox],
+    folder: Path,
+    start: Path,
+    settings: ParserSettings = SETTINGS,
+) -> ParserNetwork:
+    """Train a plan parser on for one toolbox and return it, in evaluation.
+
+    Args:
+        source: The toolbox with its annotated messages.
+        boxes: Toolboxes of the corpus, to rehearse.
+        folder: Of checkpoint and log; a training that was stopped there goes on.
+        start: The folder of the parser to start from.
+        settings: How it is trained, and how long.
+
+    Raises:
+        InputError: The folder to start from holds no parser.
+    """
+    others = drawing(boxes)
+
+    def draw(rng: random.Random) -> list[Source]:
+        return [source] * OWN + rng.sample(others(rng), REHEARSED)
+
+    return train_parser(draw, settings, folder, start)

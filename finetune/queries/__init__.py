@@ -1,1 +1,1 @@
-"""Which queries to learn from: sampling, annotation, writing new ones."""
+"""Queries to learn from: sampling, annotation, writing new ones."""

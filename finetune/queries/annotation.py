@@ -13,24 +13,100 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.queries.annotation_sheet import (
-    Problem,
-    checked_record,
-    is_empty,
-    problem_of,
-    request_of,
-)
+from casewright.finetune.evaluation import MULTI_STEP, plan_class
 from casewright.finetune.queries.no_answer import MOST_FAILURES
-from casewright.finetune.queries.query_files import read_text
-from casewright.finetune.queries.resumed_lines import ResumedLines
-from casewright.planner import ChatPlanner
+from casewright.finetune.queries.query_files import ResumedLines, read_text
+from casewright.planner import AnnotatedQuery, ChatPlanner, PlanRequest, QueryRecord
 from casewright.planner.spans import normalized
+from casewright.stores.case import check_text
 from casewright.tools import Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a line of a sheet is not an annotated query yet.
+
+    Attributes:
+        line: Its number, from 1.
+        id: Its id, where it has one.
+        empty: Nothing was filled in; otherwise what was filled in is wrong.
+    """
+
+    line: int
+    id: str
+    reason: str
+    mend: str
+    empty: bool = False
+
+
+def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a query as a record of a sheet; what it knows already stays filled in."""
+    blank = {"id": record.get("id"), "query": record["query"], "context": {}}
+    return {**blank, **record, "plan": record.get("plan", ""), "class": record.get("class", "")}
+
+
+def is_empty(record: Mapping[str, Any]) -> bool:
+    """Return whether a record's plan is still to be written."""
+    plan = record.get("plan")
+    return plan is None or (isinstance(plan, str) and not plan.strip())
+
+
+def checked_record(
+    record: Mapping[str, Any], toolbox: Toolbox, classes: Collection[str]
+) -> dict[str, Any]:
+    """Return a filled record as an annotated query: its plan in the canonical form, its class set.
+
+    Args:
+        toolbox: The tools that plans may use, but for the record's own changes to them.
+        classes: Classes that are known beside the tools' names.
+
+    Raises:
+        PlanError: The plan is none, or cannot be run for its request.
+        InputError: The record has another form, its id is no Unicode, or its class is not known.
+    """
+    request = request_of(record, toolbox)
+    check_text(str(record.get("id")))
+    if not isinstance(plan := record.get("plan"), str):
+        raise InputError(f"The plan is {type(plan).__name__}, not text. Write it as one text.")
+    read = AnnotatedQuery.read(_with_class(record))
+    request.validate(read.plan)
+    known = {*classes, *request.toolbox.names, MULTI_STEP}
+    label = read.label.strip() or plan_class(read.plan)
+    if label not in known:
+        raise InputError(
+            f"There is no class {label!r}. Write one of {', '.join(sorted(known))}, or leave it "
+            "empty to have it taken from the plan."
+        )
+    return {**record, "plan": str(read.plan), "class": label}
+
+
+def request_of(record: Mapping[str, Any], toolbox: Toolbox) -> PlanRequest:
+    """Return the request of a record.
+
+    Raises:
+        InputError: It has another form.
+    """
+    return QueryRecord.read(record).request(toolbox)
+
+
+def problem_of(line: int, record: Any, error: Exception) -> Problem:
+    """Return the problem that an error tells of."""
+    name = record.get("id") if isinstance(record, Mapping) else None
+    shown = "" if name is None else str(name)
+    cause = error if isinstance(error, PlanError) else error.__cause__
+    if isinstance(cause, PlanError):
+        return Problem(line, shown, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
+    reason, stop, mend = str(error).partition(". ")
+    return Problem(line, shown, reason + (stop and "."), mend or "Correct the record.")
+
+
+def _with_class(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "class": record.get("class") or ""}
 
 
 @dataclass(slots=True)
 class AnnotationReport:
-    """What became of a sheet.
+    """The results of checking a sheet.
 
     Attributes:
         added: Annotated queries that were written, those by the model included.
@@ -136,11 +212,11 @@ def rest_file(output: Path, given: Path | None = None) -> Path:
         if given.exists():
             raise InputError(f"--rest {given} is there already. Choose a new file for the rest.")
         return given
-    place, number = output.with_suffix(".rest.jsonl"), 1
-    while place.exists():
+    path, number = output.with_suffix(".rest.jsonl"), 1
+    while path.exists():
         number += 1
-        place = output.with_suffix(f".rest-{number}.jsonl")
-    return place
+        path = output.with_suffix(f".rest-{number}.jsonl")
+    return path
 
 
 def write_rest(place: Path, report: AnnotationReport) -> None:

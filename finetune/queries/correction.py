@@ -9,10 +9,9 @@ from typing import Any, Literal
 from portalocker import AlreadyLocked, Lock
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.queries.annotation_sheet import checked_record
+from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.drafts import message_id, message_key
-from casewright.finetune.queries.query_files import json_line
-from casewright.finetune.queries.resumed_lines import ResumedLines
+from casewright.finetune.queries.query_files import ResumedLines, json_line
 from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox
 
@@ -79,7 +78,7 @@ def _kept(file: Path, record: Mapping[str, Any], most: int | None) -> Outcome:
     if most is not None and file.exists() and file.stat().st_size + len(json_line(record)) > most:
         raise InputError(f"{file.name} is full: it may have {most:,} bytes. Move it away.")
     key = message_key(record)
-    places = [place for place, one in enumerate(lines.records) if message_key(one) == key]
+    places = [index for index, item in enumerate(lines.records) if message_key(item) == key]
     if not places:
         lines.append(record)
         return "added"
@@ -88,6 +87,6 @@ def _kept(file: Path, record: Mapping[str, Any], most: int | None) -> Outcome:
         return "unchanged"
     # Its id stays, by which it may be known elsewhere.
     lines.records[places[0]] = {**record, "id": before.get("id", record["id"])}
-    kept = [one for place, one in enumerate(lines.records) if place not in places[1:]]
+    kept = [item for index, item in enumerate(lines.records) if index not in places[1:]]
     write_whole(file, "".join(map(json_line, kept)))
     return "replaced"

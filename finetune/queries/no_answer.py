@@ -1,11 +1,11 @@
-"""What a chat model answered: a JSON object, or nothing, and why."""
+"""Answers of a chat model: a JSON object, or the reason that there is none."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from casewright.planner.chat_failure import failure, place
+from casewright.planner.chat_call import failure, place
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

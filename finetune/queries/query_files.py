@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +26,23 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
     Raises:
         InputError: The file cannot be read or has no query, or one cannot be used; names the line.
     """
-    found = []
+    results = []
     taken: set[str] = set()
-    for place, value in _values(path):
+    for index, value in _values(path):
         given = {"query": value} if isinstance(value, str) else value
         try:
             read = QueryRecord.read(given)
             check_question(read.query)
         except InputError as error:
-            raise InputError(f"{path}, {place}: {error}") from error
-        name = f"{path.stem}-{place.split()[-1]}" if read.id in (None, "") else str(read.id)
+            raise InputError(f"{path}, {index}: {error}") from error
+        name = f"{path.stem}-{index.split()[-1]}" if read.id in (None, "") else str(read.id)
         if name in taken:
-            name = f"{name}-{path.stem}-{place.split()[-1]}"
+            name = f"{name}-{path.stem}-{index.split()[-1]}"
         taken.add(name)
-        found.append({**given, "id": name})
-    if not found:
+        results.append({**given, "id": name})
+    if not results:
         raise InputError(f"{path} holds no query. Give texts, one a line, or JSON.")
-    return found
+    return results
 
 
 def _values(path: Path) -> Iterator[tuple[str, Any]]:
@@ -128,3 +128,83 @@ def write_new(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
             file.writelines(map(json_line, records))
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _has_query(record: dict[str, Any]) -> bool:
+    return isinstance(record.get("query"), str)
+
+
+class ResumedLines:
+    """A JSON Lines file, written one record after the other.
+
+    Each record is in the file before the next is made. A last line that a killed run left without
+    its end is taken off.
+
+    Args:
+        path: The file; made, with its folder, where it is not there.
+        usable: Says whether a record is one of this file's.
+
+    Attributes:
+        records: What the file held when it was opened.
+
+    Raises:
+        InputError: It cannot be read or written, or holds something else.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        usable: Callable[[dict[str, Any]], bool] = _has_query,
+        other: str = "no annotated query",
+    ) -> None:
+        self.path = path
+        self.records: list[dict[str, Any]] = []
+        *whole, torn = (read_text(path) if path.exists() else "").split("\n")
+        for number, line in enumerate((*whole, torn), 1):
+            record = _decoded(line)
+            if isinstance(record, dict) and usable(record):
+                self.records.append(record)
+            elif line.strip() and (number <= len(whole) or record or not line.startswith("{")):
+                raise InputError(
+                    f"{path}, line {number}: {other}, so this file is not gone on with. Choose "
+                    "another to write."
+                )
+        if torn.strip():
+            self._write("\n" if _decoded(torn) else "", cut=not _decoded(torn))
+        self._bytes = self._size()
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one record.
+
+        Raises:
+            InputError: The file cannot be written, or somebody else has written to it meanwhile.
+        """
+        if self._size() != self._bytes:
+            raise InputError(
+                f"{self.path} was changed while this command ran, perhaps by another run of it. "
+                "Let that end, then run this one again: it goes on with what is there."
+            )
+        self._write(json_line(record))
+        self._bytes = self._size()
+
+    def _size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def _write(self, text: str, *, cut: bool = False) -> None:
+        """Add a text; ``cut`` takes off first what stands behind the last line's end."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b") as file:
+                if cut:
+                    file.seek(0)
+                    file.truncate(file.read().rfind(b"\n") + 1)
+                file.write(text.encode())
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+
+def _decoded(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -28,12 +28,12 @@ def distinct(texts: Sequence[str], known: Sequence[str] = ()) -> list[int]:
     Texts that differ in nothing but case and spaces are one.
     """
     seen = {normalized(text) for text in known}
-    found = []
+    results = []
     for index, text in enumerate(texts):
         if (key := normalized(text)) not in seen:
             seen.add(key)
-            found.append(index)
-    return found
+            results.append(index)
+    return results
 
 
 def check_pools(*pools: Vectors) -> None:
@@ -74,11 +74,11 @@ def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) ->
     best = np.full(len(rows), -np.inf)
     for part in blocks(len(rows), ROWS):
         own = units(rows[part])
-        for place in blocks(len(columns), COLUMNS):
-            near = own @ units(columns[place]).T
+        for index in blocks(len(columns), COLUMNS):
+            near = own @ units(columns[index]).T
             if others:
                 same = np.arange(part.start, part.stop)
-                inside = (same >= place.start) & (same < place.stop)
-                near[inside, same[inside] - place.start] = -np.inf
+                inside = (same >= index.start) & (same < index.stop)
+                near[inside, same[inside] - index.start] = -np.inf
             np.maximum(best[part], near.max(axis=1), out=best[part])
     return best

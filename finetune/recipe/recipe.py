@@ -68,7 +68,7 @@ class Recipe(Section):
                 and what to write instead.
         """
         try:
-            told = tomllib.loads(path.read_text(encoding="utf-8"))
+            facts = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path} is no TOML: {error}. Correct that line.") from error
         except (OSError, ValueError, RecursionError) as error:
@@ -80,7 +80,7 @@ class Recipe(Section):
             # As JSON, so that types are strict (no "3" for 3) and lists may still become tuples;
             # TOML's dates, which no setting is, become texts.
             return cls.model_validate_json(
-                json.dumps(told, default=str), strict=True, context=context
+                json.dumps(facts, default=str), strict=True, context=context
             )
         except ValidationError as error:
             raise InputError(f"{path}: {problems(error, cls)}") from error
@@ -93,12 +93,12 @@ SHOWN = 3
 def problems(error: ValidationError, recipe: type[BaseModel]) -> str:
     """Return what pydantic found wrong with a recipe, as sentences: the first few problems."""
     known = list(_places(recipe, ""))
-    told: dict[str, str] = {}
-    for one in error.errors():
-        place = _place(one)
-        told.setdefault(place, _problem(place, one, known))
-    more = f" And {len(told) - SHOWN} more." if len(told) > SHOWN else ""
-    return " ".join(list(told.values())[:SHOWN]) + more
+    facts: dict[str, str] = {}
+    for item in error.errors():
+        field = _place(item)
+        facts.setdefault(field, _problem(field, item, known))
+    more = f" And {len(facts) - SHOWN} more." if len(facts) > SHOWN else ""
+    return " ".join(list(facts.values())[:SHOWN]) + more
 
 
 def _place(error: ErrorDetails) -> str:
@@ -128,7 +128,7 @@ def _problem(place: str, error: ErrorDetails, known: Sequence[str]) -> str:
 
 def _mend(place: str, known: Sequence[str]) -> str:
     section, _, name = place.rpartition(".")
-    parts = [one.rpartition(".") for one in known]
+    parts = [field.rpartition(".") for field in known]
     if elsewhere := [other for other, _, own in parts if own == name]:
         return f"The field belongs to [{elsewhere[0]}]. Move it there."
     names = [own for other, _, own in parts if other == section]

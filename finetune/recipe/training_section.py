@@ -1,4 +1,4 @@
-"""What is trained, and how: the sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe.
+"""The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe.
 
 What can be told from a recipe alone is checked when it is read: here what concerns one section,
 in ``training_rules`` what concerns several. Whether this machine can do it is checked when a
@@ -246,22 +246,33 @@ def check_together(model: ModelSection, lora: LoraSection, training: TrainingSec
         raise InputError(message)
 
 
+def cuda_settings(
+    model: ModelSection, training: TrainingSection
+) -> list[tuple[str, str, str, str]]:
+    """Return each setting that needs CUDA: field, value, its package, and a value for the CPU."""
+    known = (
+        ("model.quantisation", model.quantisation, "4bit", "bitsandbytes", "none"),
+        ("training.optimiser", training.optimiser, "adamw_8bit", "bitsandbytes", "adamw"),
+        ("training.attention", training.attention, "flash_attention_2", "flash_attn", "sdpa"),
+    )
+    return [
+        (field, value, package, instead)
+        for field, value, cuda, package, instead in known
+        if value == cuda
+    ]
+
+
 def _violations(model: ModelSection, lora: LoraSection, training: TrainingSection) -> Iterator[str]:
-    made = model.made
+    new = model.made
     four_bit, flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
     # Without a device, the machine decides, which is looked at when the training starts.
     if model.device is not None and not model.device.startswith("cuda"):
-        for asked, field, value, instead in (
-            (four_bit, "model.quantisation", "4bit", "none"),
-            (training.optimiser == "adamw_8bit", "training.optimiser", "adamw_8bit", "adamw"),
-            (flash, "training.attention", "flash_attention_2", "sdpa"),
-        ):
-            if asked:
-                yield (
-                    f'{field}: {field} = "{value}" needs CUDA, and model.device is '
-                    f'{model.device!r}. Set {field} = "{instead}".'
-                )
-    if four_bit and made is not None:
+        for field, value, _, instead in cuda_settings(model, training):
+            yield (
+                f'{field}: {field} = "{value}" needs CUDA, and model.device is {model.device!r}. '
+                f'Set {field} = "{instead}".'
+            )
+    if four_bit and new is not None:
         yield (
             'model.quantisation: a new model is not worth "4bit", all its weights are random. '
             'Set model.quantisation = "none".'
@@ -271,12 +282,12 @@ def _violations(model: ModelSection, lora: LoraSection, training: TrainingSectio
             'training.attention: "flash_attention_2" computes in 16 bits. '
             'Set model.dtype = "bfloat16", or training.attention = "sdpa".'
         )
-    if made is not None and training.max_length > made.positions:
+    if new is not None and training.max_length > new.positions:
         yield (
             f"training.max_length ({training.max_length}) is above model.new.positions "
-            f"({made.positions}). Lower the one or raise the other."
+            f"({new.positions}). Lower the one or raise the other."
         )
-    if made is not None and made.tied and (same := shared_layer(lora)):
+    if new is not None and new.tied and (same := shared_layer(lora)):
         yield (
             f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
             "shares between reading and writing. Set model.new.tied = false."

@@ -1,21 +1,116 @@
-"""The model that a training starts from: one that there is, or a new one."""
+"""The model that a training starts from: a given one, a new one, or a trained adapter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError, told
 from casewright.finetune.example import TrainingExample
-from casewright.finetune.recipe.training_section import LoraSection, NewModelSection, shared_layer
-from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.recipe.training_section import (
+    LoraSection,
+    ModelSection,
+    NewModelSection,
+    shared_layer,
+)
 from casewright.finetune.training.placement import Placement
 from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model.card import CARD, read_card
 from casewright.planner.language_model.load import check_base, load_source
-from casewright.planner.language_model.source import Source, find_source
+from casewright.planner.language_model.source import (
+    ADAPTER,
+    ADAPTER_WEIGHTS,
+    Source,
+    find_source,
+    read_json,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+
+def new_mistral(
+    settings: Mapping[str, Any],
+    tokenizer: Any,
+    seed: int = 0,
+    *,
+    device: torch.device | None = None,
+    dtype: torch.dtype | None = None,
+) -> Any:
+    """Return a ``MistralForCausalLM``, the same for the same arguments.
+
+    Args:
+        settings: Of ``MistralConfig``; no sliding window, where they do not say.
+        device: Where they are drawn; the CPU by default.
+        dtype: In which numbers; float32 by default.
+    """
+    import torch
+
+    transformers: Any = import_module("transformers")
+    config = transformers.MistralConfig(
+        **{
+            "sliding_window": None,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            **settings,
+        }
+    )
+    target = device or torch.device("cpu")
+    # Whoever draws numbers beside this keeps their own.
+    forked = [target] if target.type == "cuda" else []
+    with torch.random.fork_rng(devices=forked), target:
+        torch.manual_seed(seed)
+        network = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=dtype or torch.float32, attn_implementation="sdpa"
+        )
+    return network.eval()
+
+
+BEGIN, END, PAD, UNKNOWN = "<s>", "</s>", "<pad>", "<unk>"
+#: As Mistral's: the user's turn between brackets, and none of the system.
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
+    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
+    "{% else %}{{ raise_exception('Only user and assistant roles are supported.') }}{% endif %}"
+    "{% endfor %}"
+)
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPLATE) -> Any:
+    """Return a byte-level BPE of transformers that can write every text, trained on these.
+
+    Args:
+        vocabulary: Tokens, the bytes and the special ones included: at least 260.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    transformers: Any = import_module("transformers")
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        show_progress=False,
+        special_tokens=[BEGIN, END, PAD, UNKNOWN],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    bpe.train_from_iterator(texts, trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        bos_token=BEGIN,
+        eos_token=END,
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+    )
+    tokenizer.chat_template = template
+    return tokenizer
 
 
 def make_base(
@@ -25,7 +120,7 @@ def make_base(
 
     Equal arguments make equal files.
     """
-    texts = (text for one in examples for text in (str(one.prompt), one.completion))
+    texts = (text for example in examples for text in (str(example.prompt), example.completion))
     # Each line once: the same toolbox stands in many prompts, and would drown the questions.
     lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
     tokenizer = train_tokenizer(lines, settings.vocabulary)
@@ -72,7 +167,7 @@ def config_of(source: Source | None, settings: NewModelSection | None, base: str
 
 
 def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -> None:
-    """Look whether a recipe fits its base, of whose network no weights are made for it.
+    """Check that a recipe fits its base; no weights of the network are made for it.
 
     PEFT passes over a name in ``modules_to_save`` that there is not.
 
@@ -137,3 +232,79 @@ def load_base(source: Source, title: str, placement: Placement, *, four_bit: boo
         )
         settings["device_map"] = {"": placement.device}
     return load_source(source, title, placement.device, placement.dtype, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStart:
+    """An adapter to start from; the optimiser and the schedule start anew.
+
+    Attributes:
+        card: Its card: on what it was trained, how long, and to which losses.
+    """
+
+    weights: Path
+    sha256: str
+    card: Mapping[str, Any]
+
+
+def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStart:
+    """Return the adapter in a folder, if a training of this kind can start from it.
+
+    Whether it has the same layers is checked when it is loaded.
+
+    Raises:
+        InputError: It is no trained adapter, or one of another base, rank or scale.
+    """
+    missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
+    if missing:
+        raise InputError(
+            f"--from {folder} is no trained adapter: it has no {missing[0]}. Give a folder that "
+            "casewright finetune train wrote."
+        )
+    if model.made:
+        raise InputError(
+            "--from starts from an adapter of a base that there is, and the recipe trains on a new "
+            "base. Set model.base to the adapter's base, or leave out --from."
+        )
+    card = read_card(folder) or {}
+    if find_source(folder, None).base.resolve() != find_base(model.base).base.resolve():
+        raise InputError(
+            f"--from {folder} is an adapter of the base {card.get('base')!r}, not of "
+            f"{model.base!r}. Give its own base by --base."
+        )
+    settings = read_json(folder / ADAPTER)
+    for field, name, own in (("r", "r", lora.r), ("alpha", "lora_alpha", lora.alpha)):
+        if settings.get(name) != own:
+            raise InputError(
+                f"--from {folder} has lora.{field} = {settings.get(name)}, and the recipe {own}. "
+                f"Set lora.{field} = {settings.get(name)}."
+            )
+    weights = folder / ADAPTER_WEIGHTS
+    with weights.open("rb") as opened:
+        return WarmStart(weights, hashlib.file_digest(opened, "sha256").hexdigest(), card)
+
+
+def load_start(network: Any, start: WarmStart) -> None:
+    """Put an adapter's weights into a network of PEFT.
+
+    Raises:
+        InputError: Its file is damaged, or has other layers than the network's adapter.
+    """
+    from peft import get_peft_model_state_dict, set_peft_model_state_dict
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        weights = load_file(start.weights)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{start.weights} cannot be read: {told(error)}. Copy it anew.") from error
+    own = get_peft_model_state_dict(network, save_embedding_layers=False)
+    shapes = ({name: part.shape for name, part in each.items()} for each in (weights, own))
+    before, now = shapes
+    if before != now:
+        other = next(n for n in sorted(before.keys() | now.keys()) if before.get(n) != now.get(n))
+        raise InputError(
+            f"--from {start.weights.parent} has other layers than the recipe, among them {other}. "
+            "Set lora.target_modules and lora.modules_to_save as its adapter_config.json has them."
+        )
+    set_peft_model_state_dict(network, weights)

@@ -1,12 +1,16 @@
-"""What a training tells while it runs: a line of ``log.jsonl`` now and then, and a bar."""
+"""The output of a training: lines of ``log.jsonl`` and a bar; the libraries are silent."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +19,36 @@ from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
+
+
+_LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Keep warnings, logs and bars of the training libraries off the terminal."""
+    # Imported first: they set their loggers' levels then.
+    library: Any = import_module("transformers.utils.logging")
+    data: Any = import_module("datasets")
+    import_module("trl")
+    loggers = {logging.getLogger(name): logging.getLogger(name).level for name in _LIBRARIES}
+    bars = library.is_progress_bar_enabled(), not data.utils.are_progress_bars_disabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library.disable_progress_bar()
+        data.disable_progress_bars()
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in loggers.items():
+                logger.setLevel(level)
+            if bars[0]:
+                library.enable_progress_bar()
+            if bars[1]:
+                data.enable_progress_bars()
+
 
 LOG = "log.jsonl"
 #: transformers' and TRL's names of what is kept, and ours.
@@ -47,11 +81,11 @@ class TrainingLog:
             for line in file.read_text(encoding="utf-8").splitlines():
                 # The last line of a killed run may be half a line.
                 try:
-                    told = json.loads(line)
-                    if told["step"] > steps:
+                    facts = json.loads(line)
+                    if facts["step"] > steps:
                         continue
-                    if told["step"] == 0:
-                        self.before = told["validation_loss"]
+                    if facts["step"] == 0:
+                        self.before = facts["validation_loss"]
                     kept.append(line)
                 except (ValueError, KeyError, TypeError):
                     continue
@@ -59,10 +93,10 @@ class TrainingLog:
 
     def add(self, step: int, figures: Mapping[str, Any]) -> None:
         """Add a line of those figures that have a name here."""
-        told = {own: figures[name] for name, own in _FIELDS.items() if name in figures}
-        if told:
+        facts = {own: figures[name] for name, own in _FIELDS.items() if name in figures}
+        if facts:
             with self._file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, **told}) + "\n")
+                file.write(json.dumps({"step": step, **facts}) + "\n")
 
 
 def telling_callback(

@@ -1,20 +1,26 @@
-"""What a trained model says of itself: ``casewright.json`` to machines, ``README.md`` to people."""
+"""A trained model with its cards: ``casewright.json`` for machines, ``README.md`` for people."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casewright.finetune.recipe.training_section import NEW
+from casewright.finetune.training.run import BASE, TRAINED_BEFORE, Run
+from casewright.planner.language_model import load_language_model
 from casewright.planner.language_model.card import CARD
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
+from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, read_json
 from casewright.stores.whole_file import write_whole
 
+if TYPE_CHECKING:
+    import torch
+
+
 README = "README.md"
-#: In a card: what the card of the base, or of the adapter that was started from, says.
-TRAINED_BEFORE = "trained_before"
 #: What is told of the packaged base.
 _SMOLLM2 = """
 The base is SmolLM2-135M-Instruct of Hugging Face (Allal et al. 2025, Apache-2.0). It has the \
@@ -78,19 +84,19 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
 
 def _before(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a card, and those of the trainings that its weights went through, the last first."""
-    told: Any = card
-    while isinstance(told, Mapping):
-        yield told
-        told = told.get(TRAINED_BEFORE)
+    facts: Any = card
+    while isinstance(facts, Mapping):
+        yield facts
+        facts = facts.get(TRAINED_BEFORE)
 
 
 def _trained_before(card: Mapping[str, Any]) -> str:
-    trained = [one for one in _before(card) if one.get("metrics")]
+    trained = [item for item in _before(card) if item.get("metrics")]
     if len(trained) < 2:
         return ""
-    rows = [["data", *(f"`{one['data']['manifest_hash'][:12]}`" for one in trained)]]
-    rows += [[name, *(_shown(one["metrics"].get(name)) for one in trained)] for name in _TOLD]
-    heads = ["figure", "this training", *(f"{place} before" for place in range(1, len(trained)))]
+    rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in trained)]]
+    rows += [[name, *(_shown(item["metrics"].get(name)) for item in trained)] for name in _TOLD]
+    heads = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
     said = "The weights come from these trainings too; data is told by its manifest's hash."
     return f"\n## Trained before\n\n{said}\n\n{_table(heads, rows)}\n"
 
@@ -99,14 +105,14 @@ def _terms(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
     """Return the licences of all data that went into a model, and what it may not measure."""
     licences: dict[str, str] = {}
     spoiled: set[str] = set()
-    for told in _before(card):
-        manifest = (told.get("data") or {}).get("manifest", {})
+    for facts in _before(card):
+        manifest = (facts.get("data") or {}).get("manifest", {})
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
         spoiled |= set(instructions.get("contaminates", ()))
-        for one in manifest.get("toolsets", ()):
-            licences[one["reader"]] = one["licence"]
-            spoiled |= set(one["contaminates"])
+        for item in manifest.get("toolsets", ()):
+            licences[item["reader"]] = item["licence"]
+            spoiled |= set(item["contaminates"])
     return licences, spoiled
 
 
@@ -119,3 +125,60 @@ def _shown(value: Any) -> str:
     if value is None:
         return "not measured"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+#: In an output folder.
+MERGED = "merged"
+
+
+def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
+    """Write an adapter, and the tokenizer that it was trained with.
+
+    Args:
+        run: Says where to.
+        dtype: Of the weights, where the recipe names one; else they keep their own.
+    """
+    network.save_pretrained(run.output, save_embedding_layers=False)
+    if run.model.save_dtype is not None:
+        cast_weights(run.output / ADAPTER_WEIGHTS, dtype)
+    file = run.output / ADAPTER
+    named = f"./{BASE}" if run.model.made else base_name(run.model.base, run.output)
+    settings = {**read_json(file), "base_model_name_or_path": named}
+    write_whole(file, json.dumps(settings, indent=2, sort_keys=True))
+    tokenizer.save_pretrained(run.output)
+
+
+def cast_weights(file: Path, dtype: torch.dtype) -> None:
+    """Write the weights of a safetensors file in another number format."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with safe_open(file, "pt") as opened:
+        weights = {name: opened.get_tensor(name).to(dtype) for name in opened.keys()}  # noqa: SIM118
+        facts = opened.metadata()
+    save_file(weights, file, facts)
+
+
+def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
+    """Write the model that serving makes of an adapter, and return its folder."""
+    # Read anew: a base that was trained in four bits is merged in more.
+    merged = load_language_model(output, device="cpu", dtype=dtype)
+    folder = output / MERGED
+    folder.mkdir(exist_ok=True)
+    merged.network.save_pretrained(folder)
+    merged.tokenizer.save_pretrained(folder)
+    write_cards(folder, {**card, "kind": "merged"})
+    return folder
+
+
+def base_name(given: str, output: Path) -> str:
+    """Return what an adapter names as its base.
+
+    A folder that was given relatively is named from the output folder on, so that both may move
+    together; one that was given from the root stays so, and a name at Hugging Face is a name.
+    """
+    folder = Path(given).expanduser()
+    if not folder.is_dir() or folder.is_absolute():
+        return str(folder) if folder.is_dir() else given
+    named = os.path.relpath(folder.resolve(), output.resolve())
+    return named if named.startswith(".") else f"./{named}"

@@ -62,8 +62,8 @@ def _attend(
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         plain: Any = sdpa_attention_forward
-        found, _ = plain(module, query, key, value, attention_mask, dropout, scaling, **settings)
-        return found, None
+        result, _ = plain(module, query, key, value, attention_mask, dropout, scaling, **settings)
+        return result, None
     size = query.shape[1] // key.shape[1]
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     keys, values = (part[0].repeat_interleave(size, 0) for part in (key, value))

@@ -1,4 +1,4 @@
-"""Where a training runs and in which numbers, and whether this machine can do it."""
+"""The device and number format of a training, checked against this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.recipe.training_section import ModelSection, TrainingSection
+from casewright.finetune.recipe.training_section import ModelSection, TrainingSection, cuda_settings
 from casewright.planner.language_model.device import find_device, find_dtype
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _NEEDED = ("datasets", "peft", "trl")
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a recipe's settings are on this machine.
+    """A recipe's settings on this machine.
 
     Attributes:
         device: Where this process trains.
@@ -74,16 +74,16 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         )
     device = _device(model.device)
     on_cuda = device.type == "cuda"
-    for setting, package, instead in _asked_of_cuda(model, training):
+    for field, value, package, instead in cuda_settings(model, training):
         if not on_cuda:
             raise InputError(
-                f"{setting} needs CUDA, and PyTorch sees none here. Train on a machine with a "
-                f"GPU, or {instead}."
+                f'{field} = "{value}" needs CUDA, and PyTorch sees none here. Train on a machine '
+                f'with a GPU, or set {field} = "{instead}".'
             )
         if find_spec(package) is None:
             raise DependencyError(
-                f"{setting} needs {package}. Run: pip install {package.replace('_', '-')}; "
-                f"or {instead}."
+                f'{field} = "{value}" needs {package}. Run: pip install '
+                f'{package.replace("_", "-")}; or set {field} = "{instead}".'
             )
     import torch
 
@@ -113,17 +113,3 @@ def _device(name: str | None) -> torch.device:
         return find_device(name)
     except InputError as error:
         raise InputError(f"model.device: {error}") from error
-
-
-def _asked_of_cuda(model: ModelSection, training: TrainingSection) -> list[tuple[str, str, str]]:
-    """Return each setting that needs CUDA, the package that it needs, and what to do without."""
-    known = (
-        ("model.quantisation", model.quantisation, "4bit", "bitsandbytes", "none"),
-        ("training.optimiser", training.optimiser, "adamw_8bit", "bitsandbytes", "adamw"),
-        ("training.attention", training.attention, "flash_attention_2", "flash_attn", "auto"),
-    )
-    return [
-        (f'{name} = "{value}"', package, f'set {name} = "{instead}"')
-        for name, value, cuda, package, instead in known
-        if value == cuda
-    ]

@@ -15,10 +15,9 @@ from casewright import __version__
 from casewright.errors import InputError
 from casewright.finetune.examples.training_set import TrainingSet, manifest_hash
 from casewright.finetune.recipe.training_section import LoraSection, ModelSection, TrainingSection
+from casewright.finetune.training.base import WarmStart
 from casewright.finetune.training.log import LOG
-from casewright.finetune.training.model_card import TRAINED_BEFORE
 from casewright.finetune.training.placement import rank
-from casewright.finetune.training.warm_start import WarmStart
 from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.stores.whole_file import write_whole
@@ -54,8 +53,8 @@ def steps_of(checkpoint: Path) -> int:
 
 def checkpoints_of(folder: Path) -> list[Path]:
     """Return all checkpoints in a folder, whole or not."""
-    found = folder.iterdir() if folder.is_dir() else ()
-    return [one for one in found if one.is_dir() and _FOLDER.fullmatch(one.name)]
+    folders = folder.iterdir() if folder.is_dir() else ()
+    return [path for path in folders if path.is_dir() and _FOLDER.fullmatch(path.name)]
 
 
 def check_run(folder: Path, run: Mapping[str, Any]) -> None:
@@ -86,12 +85,12 @@ def check_run(folder: Path, run: Mapping[str, Any]) -> None:
 
 
 def is_begun(folder: Path) -> bool:
-    """Whether a training has begun to keep its checkpoints in a folder."""
+    """Return whether a training has begun to keep its checkpoints in a folder."""
     return (folder / RUN).is_file()
 
 
 def write_run(folder: Path, run: Mapping[str, Any]) -> None:
-    """Say what the checkpoints that will be in a folder are of."""
+    """Write the fingerprint of the training whose checkpoints a folder will hold."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / RUN, json.dumps(run, ensure_ascii=False, indent=1))
 
@@ -115,7 +114,7 @@ def _short(value: Any) -> str:
 
 
 def check_writable(folder: Path) -> None:
-    """Look whether a folder is there and may be written to, or may be made; make nothing.
+    """Check that a folder may be written to, or may be made; make nothing.
 
     Raises:
         InputError: It is a file or below one, or may not be written to.
@@ -131,8 +130,9 @@ def check_writable(folder: Path) -> None:
 
 
 CHECKPOINTS, BASE = "checkpoints", "base"
-#: In a card: the SHA-256 of the weights that the training started from.
-FROM = "from"
+#: Keys of a card: the SHA-256 of the weights that the training started from, and the card of the
+#: base, or of the adapter that was started from.
+FROM, TRAINED_BEFORE = "from", "trained_before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Run:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What a resumed training has in common with the one before."""
+        """The settings that a resumed training has in common with the one before."""
         settings = {
             f"{section}.{name}": value
             for section, fields in self._sections.items()
@@ -247,8 +247,8 @@ class Run:
         if card is None:
             check_run(self.checkpoints, self.fingerprint)
             return None
-        told = card.get("data")
-        data = told.get("manifest_hash") if isinstance(told, dict) else None
+        facts = card.get("data")
+        data = facts.get("manifest_hash") if isinstance(facts, dict) else None
         mine = self.card({}, None)
         if (card.get("recipe"), data, card.get(FROM)) != (
             *(mine["recipe"], mine["data"]["manifest_hash"], mine.get(FROM)),

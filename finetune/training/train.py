@@ -22,12 +22,19 @@ from casewright.finetune.training.base import (
     check_settings,
     config_of,
     find_base,
+    find_start,
     load_base,
+    load_start,
     make_base,
 )
-from casewright.finetune.training.figures import figures_of
-from casewright.finetune.training.log import LOG, TrainingLog, check_learned, telling_callback
-from casewright.finetune.training.model_card import write_cards
+from casewright.finetune.training.log import (
+    LOG,
+    TrainingLog,
+    check_learned,
+    silence,
+    telling_callback,
+)
+from casewright.finetune.training.model_card import save_merged, save_trained, write_cards
 from casewright.finetune.training.placement import Placement, find_placement, first_alone, rank
 from casewright.finetune.training.run import (
     Run,
@@ -36,11 +43,8 @@ from casewright.finetune.training.run import (
     steps_of,
     write_run,
 )
-from casewright.finetune.training.save import save_merged, save_trained
-from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import TokenRows, token_rows
-from casewright.finetune.training.trainer import make_trainer
-from casewright.finetune.training.warm_start import find_start, load_start
+from casewright.finetune.training.trainer import figures_of, make_trainer
 from casewright.planner.language_model.card import read_card
 from casewright.planner.language_model.source import Source
 from casewright.stores.progress import note
@@ -151,7 +155,7 @@ def _train(
     after = trainer.evaluate().get("eval_loss")
     if log:
         check_learned(before, after, base.network.config.vocab_size)
-    told = {
+    facts = {
         "validation_loss_before": before,
         "validation_loss_after": after,
         "resumed_after_steps": steps,
@@ -159,7 +163,7 @@ def _train(
         "seconds": round(time.perf_counter() - begun, 1),
         "seconds_training": round(trained.metrics["train_runtime"], 1),
     }
-    card = run.card(told, read_card(source.base) if source else None)
+    card = run.card(facts, read_card(source.base) if source else None)
     if rank() == 0:
         save_trained(run, trainer.model, base.tokenizer, placement.saved)
         write_cards(run.output, card)
@@ -219,17 +223,17 @@ def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
 
 def _last_checkpoint(folder: Path, wait: Callable[[], None]) -> Path | None:
     """Return the checkpoint to go on from, and remove those after it, which are not whole."""
-    found, damaged = last_whole(folder)
+    result, damaged = last_whole(folder)
     # All have looked before the first removes what the others would find.
     wait()
     if rank() == 0:
-        for one in damaged:
-            note(f"{one} is damaged, or was not finished, and is removed.")
-            shutil.rmtree(one)
-        if found:
-            note(f"Resuming after step {steps_of(found)}.")
+        for item in damaged:
+            note(f"{item} is damaged, or was not finished, and is removed.")
+            shutil.rmtree(item)
+        if result:
+            note(f"Resuming after step {steps_of(result)}.")
     wait()
-    return found
+    return result
 
 
 def _merge(run: Run, placement: Placement, card: Mapping[str, Any]) -> Path | None:

@@ -1,7 +1,9 @@
-"""TRL's trainer, with checkpoints that are whole, and a loss that compares."""
+"""TRL's trainer: its settings, whole checkpoints, a loss that compares, and its figures."""
 
 from __future__ import annotations
 
+import resource
+import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from importlib import import_module
@@ -9,21 +11,189 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.finetune.recipe.training_section import LoraSection, TrainingSection
-from casewright.finetune.training.arguments import lora_config, sft_config
-from casewright.finetune.training.figures import mean_token_loss
 from casewright.finetune.training.placement import Placement
 from casewright.finetune.training.run import seal
-from casewright.finetune.training.shared_heads import (
+from casewright.finetune.training.tokens import (
     HeadCollator,
+    TokenRow,
+    TokenRows,
     head_rows,
     pack_heads,
     summed_loss,
 )
-from casewright.finetune.training.tokens import TokenRow
 from casewright.planner.language_model import LanguageModel
 
 if TYPE_CHECKING:
+    from peft import LoraConfig
+    from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
+
+
+_OPTIMISERS = {
+    "adamw": "adamw_torch",
+    "adamw_fused": "adamw_torch_fused",
+    "adamw_8bit": "paged_adamw_8bit",
+    "adafactor": "adafactor",
+}
+
+
+def sft_config(
+    training: TrainingSection, placement: Placement, folder: Path, *, measured: bool = True
+) -> SFTConfig:
+    """Return TRL's settings.
+
+    Args:
+        placement: Where it runs.
+    """
+    import torch
+    from trl.trainer.sft_config import SFTConfig
+
+    schedule: str = training.schedule
+    if schedule == "constant" and training.warmup:
+        schedule = "constant_with_warmup"
+    # A row holds all examples of a head that are computed together.
+    batch = 1 if training.shared_heads else training.batch_per_device
+    return SFTConfig(
+        output_dir=str(folder),
+        num_train_epochs=training.epochs or 1.0,
+        max_steps=training.steps or -1,
+        learning_rate=training.learning_rate,
+        lr_scheduler_type=schedule,
+        # Below 1 it is a share of the steps.
+        warmup_steps=training.warmup,
+        per_device_train_batch_size=batch,
+        per_device_eval_batch_size=batch,
+        gradient_accumulation_steps=training.gradient_accumulation,
+        max_length=training.max_length,
+        completion_only_loss=True,
+        packing=training.packing,
+        packing_strategy=training.packing_strategy,
+        # The loss on the validation set does not depend on how rows are made up; see losses.
+        eval_packing=False,
+        gradient_checkpointing=training.gradient_checkpointing,
+        weight_decay=training.weight_decay,
+        adam_beta2=training.beta2,
+        max_grad_norm=training.max_grad_norm,
+        optim=_OPTIMISERS[training.optimiser],
+        save_strategy="steps" if training.save_steps else "epoch",
+        save_steps=training.save_steps or 500,
+        save_total_limit=training.checkpoints_kept,
+        eval_strategy="steps" if training.eval_steps and measured else "no",
+        eval_steps=training.eval_steps,
+        include_num_input_tokens_seen="all",
+        logging_steps=training.log_steps,
+        # Else a loss that is no number would be told as 0.
+        logging_nan_inf_filter=False,
+        seed=training.seed,
+        data_seed=training.seed,
+        bf16=placement.dtype == torch.bfloat16,
+        use_cpu=placement.device.type == "cpu",
+        ddp_find_unused_parameters=False,
+        dataloader_pin_memory=placement.device.type == "cuda",
+        dataset_kwargs={"skip_prepare_dataset": True} if training.shared_heads else None,
+        remove_unused_columns=not training.shared_heads,
+        report_to=[],
+        push_to_hub=False,
+        disable_tqdm=True,
+        log_level="error",
+        log_level_replica="error",
+    )
+
+
+def lora_config(lora: LoraSection) -> LoraConfig:
+    """Return PEFT's settings."""
+    from peft import LoraConfig
+
+    targets = lora.target_modules
+    return LoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        modules_to_save=list(lora.modules_to_save) or None,
+        task_type="CAUSAL_LM",
+    )
+
+
+def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> dict[str, Any]:
+    """Return what a training was of: its steps, its examples, its network, its memory."""
+    args = trainer.args
+    network: Any = trainer.model
+    parts = list(network.parameters())
+    size = args.per_device_train_batch_size * args.gradient_accumulation_steps
+    return {
+        "steps": trainer.state.global_step,
+        "steps_planned": trainer.state.max_steps,
+        "rows_per_step": size * trainer.accelerator.num_processes,
+        "processes": trainer.accelerator.num_processes,
+        "examples_training": len(rows.rows),
+        "examples_validation": len(validation.rows),
+        "examples_left_out": len(rows.left_out) + len(validation.left_out),
+        "tokens_training": rows.tokens,
+        # What the network computed: a head once for all examples of a step.
+        "tokens_seen": trainer.state.num_input_tokens_seen,
+        "tokens_supervised": rows.supervised,
+        "tokens_longest_example": rows.longest,
+        "parameters": sum(part.numel() for part in parts),
+        "parameters_trained": sum(part.numel() for part in parts if part.requires_grad),
+        "device": str(args.device),
+        "peak_memory_mib": round(peak_memory(args.device) / 2**20),
+    }
+
+
+def peak_memory(device: Any) -> int:
+    """Return the most bytes that were in use: of the GPU, or of this process on the CPU."""
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.max_memory_allocated(device))
+    # Kibibytes on Linux, bytes on macOS.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
+    """Return the mean cross-entropy of a supervised token, in nats.
+
+    Over all tokens of all rows alike: how rows are put into batches, packed or dealt to processes
+    does not change it, as it does where means of batches are averaged.
+
+    Args:
+        rows: Of ``input_ids`` and ``labels``, or of one head each; not empty.
+    """
+    import torch
+
+    accelerator, args = trainer.accelerator, trainer.args
+    network: Any = trainer.model
+    device = accelerator.device
+    # Rows of like length together, to pad less; every process takes its share.
+    of_heads = "tails" in rows[0]
+    order = sorted(
+        range(len(rows)), key=lambda place: 0 if of_heads else len(rows[place]["input_ids"])
+    )
+    own = order[accelerator.process_index :: accelerator.num_processes]
+    size = args.per_device_eval_batch_size
+    sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
+    training = network.training
+    network.eval()
+    mixed = torch.autocast(device.type, dtype, enabled=dtype != torch.float32)
+    with torch.no_grad(), mixed:
+        for start in range(0, len(own), size):
+            batch: Any = trainer.data_collator([rows[place] for place in own[start : start + size]])
+            inputs = {
+                name: part.to(device) if torch.is_tensor(part) else part
+                for name, part in batch.items()
+            }
+            if of_heads:
+                sums[0] += summed_loss(network, inputs).double().to(sums.device)
+                sums[1] += len(inputs["labels"])
+                continue
+            read = network(**inputs, use_cache=False, fused_lm_head=True)
+            sums[0] -= read.log_probs.double().sum().to(sums.device)
+            sums[1] += read.label_mask.sum().to(sums.device)
+    network.train(training)
+    total, tokens = accelerator.reduce(sums, reduction="sum").tolist()
+    return float(total / tokens)
 
 
 def make_trainer(
@@ -53,10 +223,10 @@ def make_trainer(
         def evaluate(self, *args: Any, **settings: Any) -> dict[str, float]:
             if not validation:
                 return {}
-            found = {"eval_loss": mean_token_loss(self, self.eval_dataset, placement.dtype)}
+            results = {"eval_loss": mean_token_loss(self, self.eval_dataset, placement.dtype)}
             # Not TRL's own, which would tell the figures of the steps before as the validation's.
-            super(SFTTrainer, self).log(dict(found))
-            return found
+            super(SFTTrainer, self).log(dict(results))
+            return results
 
         def compute_loss(
             self,

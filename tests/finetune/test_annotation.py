@@ -14,11 +14,11 @@ from casewright.finetune.queries.annotation import (
     annotate,
     rest_file,
     sheet_lines,
+    sheet_record,
     write_rest,
 )
-from casewright.finetune.queries.annotation_sheet import sheet_record
 from casewright.finetune.queries.no_answer import MOST_FAILURES
-from casewright.finetune.queries.resumed_lines import ResumedLines
+from casewright.finetune.queries.query_files import ResumedLines
 from casewright.planner import ChatPlanner, read_annotated
 from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
 from tests.planner.models import HangingModel, ScriptedModel, scripted

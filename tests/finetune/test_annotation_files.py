@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.queries.query_files import check_output, json_line, read_queries
-from casewright.finetune.queries.resumed_lines import ResumedLines
+from casewright.finetune.queries.query_files import (
+    ResumedLines,
+    check_output,
+    json_line,
+    read_queries,
+)
 
 FORMS = {
     "list of texts": '["a lamp", "a \\"big\\" chair"]',

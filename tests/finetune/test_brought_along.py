@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from casewright.finetune.parser.brought_along import TOGETHER, brought_along
+from casewright.finetune.parser.episodes import TOGETHER, brought_along
 from casewright.planner import AnnotatedQuery
 from tests.planner.helpers import SHOP
 

@@ -24,7 +24,7 @@ from casewright.finetune.demonstrations import (
 from casewright.finetune.demonstrations.calibrate import prepare, run
 from casewright.finetune.demonstrations.cases_file import demonstration_schema
 from casewright.finetune.demonstrations.judged import CaseReading
-from casewright.finetune.demonstrations.shown import shown_by
+from casewright.finetune.demonstrations.measures import shown_by
 from casewright.stores import Case, CaseSchema, CaseStore, MarginalSelector, text_facet
 from tests.finetune.scoring import CountingScorer, answer_by_hand, following_model
 from tests.support.encoders import HashingEncoder

@@ -19,13 +19,16 @@ from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.baselines import classifier_cache
 from casewright.finetune.baselines.classifier_cache import cached_classifiers
-from casewright.finetune.baselines.classifiers import ClassifierPlanner, train_classifiers
-from casewright.finetune.baselines.plan_ensemble import plan_labels
-from casewright.finetune.baselines.regression import ClassifierSettings
+from casewright.finetune.baselines.classifiers import (
+    ClassifierPlanner,
+    plan_labels,
+    train_classifiers,
+)
+from casewright.finetune.baselines.question_features import ClassifierSettings
 from casewright.finetune.evaluation import judge
+from casewright.finetune.plan_shape import shape
 from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.planner.fallback import fallback_plan
-from casewright.planner.shape import shape
 from casewright.stores import CaseStore, default_encoder
 from casewright.tools import Toolbox
 from tests.planner.helpers import SHOP

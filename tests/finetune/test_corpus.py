@@ -24,9 +24,9 @@ from casewright.finetune.corpus import (
     training_toolboxes,
 )
 from casewright.finetune.corpus.corpus import FOLDER
-from casewright.finetune.corpus.kinds import CLASSES, DECOY, USED, class_of, page_of
+from casewright.finetune.corpus.counts import CLASSES, DECOY, USED, class_of, page_of
 from casewright.finetune.evaluation.verdict import plan_class
-from casewright.finetune.examples.guests import guests, strangers
+from casewright.finetune.examples.corpus_examples import guests, strangers
 from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import read_pools
 from casewright.planner import read_annotated

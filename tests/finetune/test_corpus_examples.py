@@ -11,7 +11,7 @@ from casewright.finetune.examples.corpus_examples import (
     CorpusSettings,
     corpus_examples,
 )
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import TevoSettings
 from casewright.finetune.examples.ttg import TtgSettings
 from tests.support.encoders import HashingEncoder
 

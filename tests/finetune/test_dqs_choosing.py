@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from casewright.domains import find_domain
 from casewright.errors import InputError
 from casewright.finetune.queries.choose import METHODS, SamplingSettings, choose_queries, sample
-from casewright.finetune.queries.pool_figures import pool_figures, principal_axes
-from casewright.finetune.queries.sample_pool import sample_pool
+from casewright.finetune.queries.sample_pool import pool_figures, principal_axes, sample_pool
 from casewright.finetune.queries.similarity import best_similarity
 from casewright.planner import AnnotatedQuery
 from tests.support.encoders import HashingEncoder

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.finetune.queries import facility_location as module
-from casewright.finetune.queries.facility_location import facility_location
+from casewright.finetune.queries import choose as module
+from casewright.finetune.queries.choose import facility_location
 from tests.support.examples import at_most
 
 Vectors = NDArray[np.float64]

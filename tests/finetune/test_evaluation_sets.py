@@ -150,7 +150,7 @@ def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
     [
         ({}, "holds no NESTFUL"),
         ({"sgd-dev.jsonl": "{}"}, "sgd-spec.json cannot be read"),
-        ({"sgd-dev.jsonl": "{", "sgd-spec.json": "[]"}, "line 1: no JSON"),
+        ({"sgd-dev.jsonl": "{", "sgd-spec.json": "[]"}, "line 1 is no JSON"),
         ({"sgd-dev.jsonl": "{}", "sgd-spec.json": "{}"}, "another form"),
     ],
     ids=["nothing", "no specification", "no JSON", "no list"],

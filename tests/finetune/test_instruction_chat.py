@@ -16,7 +16,8 @@ from pydantic import Field
 
 from casewright.errors import InputError
 from casewright.finetune.instructions import ChatEvolver, Instruction
-from casewright.finetune.instructions.chat_evolver import CHAT_KINDS, OPERATIONS, rewrite_prompt
+from casewright.finetune.instructions.chat_evolver import rewrite_prompt
+from casewright.finetune.instructions.constraint import TEXT_KINDS
 
 
 class Model(SimpleChatModel):
@@ -64,13 +65,9 @@ def test_evolved_instruction_has_the_models_answer_and_a_verified_constraint() -
     assert chat.heard[1] == one.prompt
 
 
-def test_operations_take_turns_and_every_kind_is_offered() -> None:
-    chat = model(HARDER)
-    ChatEvolver(chat).evolve(asked(4), 4)
-    rewrites = [text for text in chat.heard if text.startswith("Rewrite")]
-    for text, operation in zip(rewrites, OPERATIONS.values(), strict=True):
-        assert operation in text
-        assert all(f"- {kind} " in text for kind in CHAT_KINDS)
+def test_every_kind_is_offered() -> None:
+    prompt = rewrite_prompt("Name a tree.")
+    assert all(f"- {kind} " in prompt for kind in TEXT_KINDS)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +76,7 @@ def test_operations_take_turns_and_every_kind_is_offered() -> None:
         (rewritten("NAME tree 0", n=5), "oak", "the same as the original"),
         ("Name two trees.", "oak", "no instruction was returned"),
         ('{"instruction": 3}', "oak", "no instruction was returned"),
-        (rewritten("#Rewritten Prompt#: name it", n=5), "oak", "copies words of the prompt"),
         (rewritten("Name a tree of 1880.", n=9), "Sorry, I cannot.", "the answer is an apology"),
-        (rewritten("Name a tree of 1880.", n=9), "It is, so.", "the answer has only stop words"),
         (rewritten("Name a tree of 1880.", n=1), "An oak.", "the answer breaks its constraint"),
         (
             rewritten("Name a tree of 1880.", None),
@@ -164,4 +159,4 @@ def test_model_that_hangs_ends_the_evolution_within_its_time() -> None:
 
 
 def test_instruction_with_braces_is_asked_for_as_it_is() -> None:
-    assert rewrite_prompt("Print {x} and {{y}}.", "deepening").endswith("Print {x} and {{y}}.")
+    assert rewrite_prompt("Print {x} and {{y}}.").endswith("Print {x} and {{y}}.")

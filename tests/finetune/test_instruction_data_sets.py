@@ -57,6 +57,20 @@ def test_parquet_dialogues_give_their_first_exchange(tmp_path: Path) -> None:
     assert pairs(folder / "train.parquet") == [("Be brief.\n\nHello?", "Yes.")]
 
 
+def test_every_instance_of_self_instruct_is_read(tmp_path: Path) -> None:
+    instances = [{"input": "cow, hen", "output": "A cow."}, {"input": "", "output": "?"}]
+    file = write_lines(
+        tmp_path / "set.jsonl", [{"instruction": "Which is larger?", "instances": instances}]
+    )
+    assert pairs(file) == [("Which is larger?\n\ncow, hen", "A cow."), ("Which is larger?", "?")]
+
+
+def test_dialogue_that_is_answered_by_a_call_has_no_answer(tmp_path: Path) -> None:
+    turns = [("human", "Dig!"), ("function_call", "{}"), ("gpt", "Done.")]
+    said = [{"from": who, "value": text} for who, text in turns]
+    assert pairs(write_lines(tmp_path / "set.jsonl", [{"conversations": said}])) == []
+
+
 def test_columns_of_other_names_are_mapped(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "set.jsonl", [{"frage": "Wer?", "antwort": "Ich.", "n": 1}])
     assert pairs(file, columns={"prompt": "frage", "answer": "antwort"}) == [("Wer?", "Ich.")]

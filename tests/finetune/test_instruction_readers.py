@@ -23,11 +23,8 @@ from casewright.tools import NO_EVIDENCE
 from tests.support.instruction_files import (
     api,
     described,
-    dialogue,
     function,
     leaderboard,
-    seed_task,
-    template,
     write_lines,
     write_list,
 )
@@ -40,79 +37,6 @@ def read(name: str, path: Path) -> tuple[list[Instruction], Counter[str]]:
 
 def plans(found: list[Instruction]) -> list[str]:
     return [str(one.planned.plan) for one in found if one.planned]
-
-
-def test_seed_tasks_join_instruction_and_input(tmp_path: Path) -> None:
-    tasks = [
-        seed_task("Name a tree.", "An oak."),
-        seed_task("Which is larger?", "A cow.", "cow, hen"),
-        seed_task("Say nothing.", " "),
-    ]
-    write_lines(tmp_path / "self_instruct_seed_tasks.jsonl", tasks)
-    found, refused = read("self_instruct", tmp_path)
-    assert [(one.prompt, one.answer) for one in found] == [
-        ("Name a tree.", "An oak."),
-        ("Which is larger?\n\ncow, hen", "A cow."),
-    ]
-    assert refused == {"empty answer": 1}
-    assert found[1].source == "self_instruct:self_instruct_seed_tasks.jsonl:2"
-
-
-def test_t0_templates_with_few_short_answers_have_labels(tmp_path: Path) -> None:
-    asked = [template("spam", f"Is mail {n} spam?", "Yes" if n % 3 else "No") for n in range(8)]
-    free = [template("free", f"Name animal {n}.", f"animal {n}") for n in range(8)]
-    file = write_lines(tmp_path / "t0_sample.jsonl", [*asked, *free])
-    found, _ = read("t0", file)
-    assert {one.labels for one in found[:8]} == {("No", "Yes")}
-    assert {one.labels for one in found[8:]} == {()}
-
-
-def test_toolformer_keeps_tools_and_calls_as_they_are(tmp_path: Path) -> None:
-    record = {
-        "instruction": "toolformer access: weather\nweather(query)\nIs it wet?",
-        "input": "Ulm",
-        "response": "It is weather('Ulm').",
-    }
-    write_list(tmp_path / "gpteacher_toolformer_0.6.json", [record])
-    (one,), _ = read("toolformer", tmp_path)
-    assert one.prompt == f"{record['instruction']}\n\nUlm"
-    assert one.answer == record["response"]
-
-
-def test_dialogue_with_calls_becomes_plans_with_the_turns_before_as_history(tmp_path: Path) -> None:
-    turns = [
-        ("human", "Dig 3 holes."),
-        ("function_call", '{"name": "dig", "arguments": {"holes": 3}}'),
-        ("observation", "{}"),
-        ("gpt", "Done."),
-        ("human", "And 4 more."),
-        ("function_call", '{"name": "dig", "arguments": {"holes": 4, "map": {"a": 1}}}'),
-        ("human", "No, 5."),
-        ("function_call", '{"name": "dig", "arguments": "{\\"holes\\": 5}"}'),
-    ]
-    write_list(
-        tmp_path / "glaive_toolcall_en_demo.json",
-        [dialogue(turns, [function("dig", ["holes"], holes="integer", map="dict")])],
-    )
-    found, refused = read("glaive", tmp_path)
-    assert plans(found) == ["s1 = dig(holes=3)", "s1 = dig(holes=5)"]
-    assert refused == {"an object as an argument": 1}
-    assert "Earlier question: Dig 3 holes.\nEarlier answer: Done." in found[1].prompt
-    # A query inside a dialogue is none by itself.
-    assert [query.query for query, _ in tool_queries("glaive", tmp_path)] == ["Dig 3 holes."]
-
-
-def test_dialogue_answered_in_words_shows_its_tools_with_parameters(tmp_path: Path) -> None:
-    turns = [("human", "Sing!"), ("gpt", "I can only dig.")]
-    file = write_list(
-        tmp_path / "mine.json",
-        [dialogue(turns, [function("dig", ["holes"], holes="integer")]), dialogue(turns, [])],
-    )
-    found, _ = read("glaive", file)
-    assert "dig(holes: " in found[0].prompt
-    assert found[0].prompt.endswith("\n\nSing!")
-    assert found[1].prompt == "Sing!"
-    assert {one.answer for one in found} == {"I can only dig."}
 
 
 GARDEN = {
@@ -258,13 +182,15 @@ def test_plan_is_asked_for_in_the_planners_own_prompt(tmp_path: Path) -> None:
 
 
 def test_evaluation_sets_say_which_scores_they_spoil() -> None:
-    used = ["bfcl:x:1", "toolalpaca:y:2", "t0:z:3", "plan-17"]
+    used = ["bfcl:x:1", "toolalpaca:y:2", "hugging_face:z:3", "plan-17"]
     assert contaminated(used) == ["BFCL", "ToolAlpaca"]
-    assert licences(["toolformer:z:3", "plan-17"]) == {"toolformer": "MIT"}
+    assert licences(["hugging_face:z:3", "plan-17"]) == {
+        "hugging_face": "as the data set's page says"
+    }
 
 
 def test_unknown_reader_lists_those_that_there_are_and_where_their_data_comes_from() -> None:
-    with pytest.raises(InputError, match=r"no reader .*'alpaca'.*t0.*github\.com/yizhongw"):
+    with pytest.raises(InputError, match=r"no reader .*'alpaca'.*bfcl.*github\.com/Shishir"):
         reader("alpaca")
 
 
@@ -277,15 +203,10 @@ def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "text", "said"),
     [
-        ("t0", "t0_sample.jsonl", '{"template": "a"\n', "line 1 is no JSON: "),
-        ("t0", "t0_sample.jsonl", '{"template": "a"}\n', "line 1: prompt: Field required"),
-        ("t0", "t0_sample.jsonl", "3\n", "line 1: Input should be a valid dict"),
-        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": 3}', "line 1: instances:"),
-        ("self_instruct", "x.jsonl", '{"instruction": "a", "instances": [3]}', "instances.0: "),
-        ("toolformer", "x.json", '[{"instruction": 3}]', "record 1: instruction: .* string"),
-        ("toolformer", "x.json", "[3", "must be one JSON list of objects"),
-        ("glaive", "x.json", '[{"conversations": [3]}]', "record 1: conversations.0: "),
-        ("glaive", "x.json", '[{"conversations": [], "tools": "["}]', "record 1: tools: "),
+        ("toolalpaca", "x.jsonl", '{"Instructions": \n', "line 1 is no JSON: "),
+        ("toolalpaca", "x.jsonl", "3\n", "line 1: Input should be a valid dict"),
+        ("toolalpaca", "x.json", '[{"Instructions": 3}]', "record 1: Instructions: .* list"),
+        ("toolalpaca", "x.json", "[3", "must be one JSON list of objects"),
         (
             "toolalpaca",
             "x.json",
@@ -310,15 +231,8 @@ def test_file_of_another_form_is_named_with_its_place(
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
 def test_published_sets_have_their_numbers_of_instructions() -> None:
     data = Path(os.environ["CASEWRIGHT_DATA"])
-    folders = {name: name for name in ("toolalpaca", "bfcl")}
-    names = set(READERS) - {"hugging_face"}
-    found = {name: read(name, data / folders.get(name, "generic_ift"))[0] for name in names}
+    found = {name: read(name, data / name)[0] for name in ("toolalpaca", "bfcl")}
     assert {name: len(instructions) for name, instructions in found.items()} == {
-        "self_instruct": 175,
-        "user_oriented": 252,
-        "t0": 2130,
-        "toolformer": 2396,
-        "glaive": 401,
         "toolalpaca": 168,
         "bfcl": 739,
     }

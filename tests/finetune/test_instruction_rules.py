@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from casewright.finetune.instructions import (
     KINDS,
-    READERS,
     Constraint,
     Instruction,
     PlannedQuery,
@@ -24,9 +23,7 @@ from casewright.finetune.instructions import (
 )
 from casewright.finetune.instructions.constraint import read_constraint
 from casewright.finetune.instructions.instruction import planned_instruction
-from casewright.finetune.instructions.rule import WORDINGS, Rule
-from casewright.finetune.instructions.rules import RULES
-from casewright.finetune.instructions.tool_rules import TOOL_RULES, ToolRule
+from casewright.finetune.instructions.rules import RULES, TOOL_RULES, Rule
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.support.examples import at_most
@@ -37,30 +34,31 @@ TEXTS = st.lists(
     st.lists(WORDS, min_size=1, max_size=12).map(" ".join), min_size=1, max_size=4
 ).map("\n".join)
 MADE = st.builds(
-    lambda prompt, answer, labels: Instruction(
-        "x:1", "x:1", prompt, answer, labels=(answer, "other") if labels else ()
-    ),
+    lambda prompt, answer: Instruction("x:1", "x:1", prompt, answer),
     TEXTS | st.text(min_size=1, max_size=60),
     TEXTS | st.text(min_size=1, max_size=60),
-    st.booleans(),
 ).filter(lambda one: bool(one.prompt.strip() and one.answer.strip()))
 
 
-def made(prompt: str, answer: str, *labels: str) -> Instruction:
-    return Instruction("x:1", "x:1", prompt, answer, labels=labels)
+def made(prompt: str, answer: str) -> Instruction:
+    return Instruction("x:1", "x:1", prompt, answer)
+
+
+def applies(rule: Rule, instruction: Instruction) -> bool:
+    return rule.proposal(instruction, random.Random(0)) is not None
 
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
 def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int) -> None:
     for rule in RULES:
-        if rule.applies(instruction):
+        if applies(rule, instruction):
             evolved = rule.apply(instruction, random.Random(seed))
-            assert evolved.satisfied(), (rule.name, evolved.answer)
+            assert evolved.satisfied(), (rule.kind, evolved.answer)
             assert instruction.prompt.rstrip() in evolved.prompt
             assert evolved.constraints[0].wording in evolved.prompt
         else:
-            with pytest.raises(ValueError, match=rule.name):
+            with pytest.raises(ValueError, match=rule.kind):
                 rule.apply(instruction, random.Random(seed))
 
 
@@ -74,29 +72,20 @@ def test_constraints_that_are_put_together_are_all_kept(
         assert 1 <= len(evolved.constraints) <= 3
         assert evolved.satisfied()
         for constraint in evolved.constraints:
-            assert holds(constraint, instruction.prompt, evolved.answer)
+            assert holds(constraint, evolved.answer)
         parts = [KINDS[one.kind].parts for one in evolved.constraints]
         assert sum(map(len, parts)) == len(frozenset().union(*parts))
 
 
 ANSWERS: list[tuple[str, dict[str, Any], str, str]] = [
-    ("all_upper", {}, "ÄPFEL, 3", "Äpfel, 3"),
-    ("all_lower", {}, "äpfel, 3", "3"),
     ("at_most_words", {"n": 3}, "one two three", "one two three four"),
-    ("at_most_sentences", {"n": 2}, "Dr. Fox ran. He fell.", "He ran. He fell. He rose."),
     ("begins_with", {"phrase": "So:"}, "So: yes", "so: yes"),
     ("ends_with", {"phrase": "Bye."}, "Yes. Bye.", "Yes. Bye. "),
     ("quoted", {}, '"yes"', '"yes" or "no"'),
     ("json", {"key": "a"}, '{"a": "yes"}', '{"a": "yes", "b": "no"}'),
-    ("bullets", {"n": 2}, "Two:\n- a\n- b", "- a\n- b\n- c"),
-    ("repeats_request", {}, "Why?\n\nSo.", "Why?"),
     ("no_commas", {}, "a; b", "a, b"),
     ("includes", {"word": "oak"}, "An Oak.", "An oaken door."),
     ("excludes", {"word": "oak"}, "An oaken door.", "An Oak."),
-    ("title", {}, "<<Trees>>\nOaks.", "Trees <<oaks>>\nYes."),
-    ("postscript", {}, "Yes.\n\nP.S. No.", "P.S. No.\nYes."),
-    ("lines", {"n": 2}, "a\n\nb", "a\nb\nc"),
-    ("one_of", {"labels": ["yes", "no"]}, "no", "No"),
     ("only_tools", {"tools": ["dig"]}, "s1 = dig()", "s1 = dig()\ns2 = sow()"),
     ("without_tool", {"tool": "dig"}, "s1 = sow()", "no plan"),
 ]
@@ -107,9 +96,9 @@ def test_check_tells_answers_apart(
     kind: str, parameters: dict[str, Any], right: str, wrong: str
 ) -> None:
     constraint = Constraint(kind, parameters)
-    assert holds(constraint, "Why?", right)
-    assert not holds(constraint, "Why?", wrong)
-    assert not holds(constraint, "Why?", " ")
+    assert holds(constraint, right)
+    assert not holds(constraint, wrong)
+    assert not holds(constraint, " ")
 
 
 def test_every_kind_has_its_check_tried() -> None:
@@ -119,26 +108,21 @@ def test_every_kind_has_its_check_tried() -> None:
 @pytest.mark.parametrize(
     ("rule", "instruction"),
     [
-        ("all_upper", made("Which one?", "A")),
-        ("all_upper", made("Call it.", "wolfram('rome')")),
-        ("all_lower", made("Correct the capitalization.", "I live in Rome.")),
-        ("bullets", made("Write a poem.", "Roses are red. They are also dear.")),
-        ("bullets", made("Can you help?", "Of course, I can. What is it about?")),
-        ("sentence_lines", made("Where?", "In the U.S. Army he was. He left it.")),
         ("json", made("Answer in exactly one word.", "Yes")),
+        ("begins_with", made("Correct the capitalization.", "I live in Rome.")),
+        ("at_most_words", made("Call it.", "wolfram('rome')")),
         ("quoted", made("Who?", 'He said "me".')),
-        ("lines", made("List them.", "one\n \ntwo")),
+        ("no_commas", made("Which river?", "The Rhine")),
         ("excludes", made("Which river?", "Rivers run, and seven of them run into the sea.")),
-        ("one_of", made("Spam?", "perhaps", "yes", "no")),
     ],
 )
 def test_rule_leaves_alone_what_it_would_spoil(rule: str, instruction: Instruction) -> None:
-    (one,) = [one for one in RULES if one.name == rule]
-    assert not one.applies(instruction)
+    (one,) = [one for one in RULES if one.kind == rule]
+    assert not applies(one, instruction)
 
 
 def test_constraint_stands_before_a_prompt_that_waits_for_its_answer() -> None:
-    (rule,) = [one for one in RULES if one.name == "json"]
+    (rule,) = [one for one in RULES if one.kind == "json"]
     evolved = rule.apply(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
     assert evolved.prompt.endswith("Name a tree.\nAnswer:")
 
@@ -148,7 +132,7 @@ def test_rules_are_used_alike() -> None:
     for number in range(300):
         evolver.evolve(made(f"Which of them is number {number}?", "the green one"))
     assert min(evolver.used.values()) > 15
-    assert len(evolver.used) >= 8
+    assert len(evolver.used) >= 5
 
 
 def planned(plan: str, *tools: str, question: str = "Dig, sow and reap") -> Instruction:
@@ -163,13 +147,13 @@ def planned(plan: str, *tools: str, question: str = "Dig, sow and reap") -> Inst
 
 def by_tool_rule(name: str, instruction: Instruction) -> Instruction | None:
     (rule,) = [one for one in TOOL_RULES if one.name == name]
-    return rule.apply(instruction, random.Random(3)) if rule.applies(instruction) else None
+    return rule.evolved(instruction, random.Random(3))
 
 
 def test_plans_are_evolved_by_their_tools_alone() -> None:
     one = planned("s1 = dig()", "dig", "reap")
-    assert not any(rule.applies(one) for rule in RULES)
-    assert not any(rule.applies(made("Dig!", "s1 = dig()")) for rule in TOOL_RULES)
+    assert not any(applies(rule, one) for rule in RULES)
+    assert not any(by_tool_rule(rule.name, made("Dig!", "s1 = dig()")) for rule in TOOL_RULES)
 
 
 def test_unneeded_tools_are_left_out_and_the_plan_stays() -> None:
@@ -213,7 +197,7 @@ def test_forbidden_tool_stays_in_the_prompt() -> None:
 
 
 def test_evolved_example_has_its_own_task() -> None:
-    (rule,) = [one for one in RULES if one.name == "json"]
+    (rule,) = [one for one in RULES if one.kind == "json"]
     assert rule.apply(made("Why?", "So."), random.Random(0)).to_example().task == (
         "instruction:evolved"
     )
@@ -226,9 +210,8 @@ def test_evolved_example_has_its_own_task() -> None:
         {"kind": "rhymes", "parameters": {}},
         {"kind": ["json"]},
         {"kind": "json", "parameters": {}},
-        {"kind": "lines", "parameters": {"n": True}},
-        {"kind": "lines", "parameters": {"n": 0}},
-        {"kind": "one_of", "parameters": {"labels": [3]}},
+        {"kind": "at_most_words", "parameters": {"n": True}},
+        {"kind": "at_most_words", "parameters": {"n": 0}},
         {"kind": "only_tools", "parameters": {"tools": ["dig"]}},
     ],
 )
@@ -239,19 +222,11 @@ def test_record_that_names_no_constraint_on_a_text_is_none(record: Any) -> None:
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
 def test_all_instructions_of_the_published_sets_keep_what_every_rule_adds() -> None:
     data = Path(os.environ["CASEWRIGHT_DATA"])
-    folders = {name: name for name in ("toolalpaca", "bfcl")}
-    every: tuple[Rule | ToolRule, ...] = (*RULES, *TOOL_RULES)
     used: Counter[str] = Counter()
-    for name in sorted(set(READERS) - {"hugging_face"}):
-        path = data / folders.get(name, "generic_ift")
-        for one in reader(name).read(path, lambda why: None):
-            for rule in every:
-                if rule.applies(one):
-                    evolved = rule.apply(one, random.Random(one.id))
+    for name in ("toolalpaca", "bfcl"):
+        for one in reader(name).read(data / name, lambda why: None):
+            for rule in TOOL_RULES:
+                if (evolved := rule.evolved(one, random.Random(one.id))) is not None:
                     assert evolved.satisfied(), (rule.name, one.id)
                     used[rule.name] += 1
-    assert set(used) == {rule.name for rule in every}
-
-
-def test_a_request_that_is_to_be_repeated_says_that_other_constraints_are_left_out() -> None:
-    assert all("on the form of the answer" in said for said in WORDINGS["repeats_request"])
+    assert set(used) == {rule.name for rule in TOOL_RULES}

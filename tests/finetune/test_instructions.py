@@ -25,13 +25,12 @@ from tests.support.instruction_files import (
     leaderboard,
     seed_task,
     seed_tasks,
-    template,
     write_lines,
 )
 
 
 def recipe(path: Path, **given: Any) -> InstructionSettings:
-    source = {"reader": "self_instruct", "path": str(path)}
+    source = {"reader": "hugging_face", "path": str(path)}
     return InstructionSettings.model_validate({"share": 1, "sources": [source], **given})
 
 
@@ -54,7 +53,7 @@ def test_evolved_share_is_as_asked_for_and_ids_and_prompts_are_unique(tmp_path: 
     assert Counter(one.task for one in found) == {"instruction": 15, "instruction:evolved": 45}
     assert len({one.id for one in found}) == 60
     assert len({str(one.prompt) for one in found}) == 60
-    assert all(one.source.startswith("self_instruct:") for one in found)
+    assert all(one.source.startswith("hugging_face:") for one in found)
 
 
 def test_instructions_are_evolved_from_others_while_there_are_others(tmp_path: Path) -> None:
@@ -70,7 +69,7 @@ def test_plans_stand_beside_texts(tmp_path: Path) -> None:
     ]
     leaderboard(tmp_path, "multiple", rows)
     sources = [
-        {"reader": "self_instruct", "path": str(seed_tasks(tmp_path, 9))},
+        {"reader": "hugging_face", "path": str(seed_tasks(tmp_path, 9))},
         {"reader": "bfcl", "path": str(tmp_path), "limit": 4},
     ]
     chosen = InstructionSettings.model_validate({"share": 1, "sources": sources, "evolved": 0})
@@ -93,9 +92,9 @@ def test_duplicates_long_ones_and_what_is_no_text_are_left_out_and_counted(tmp_p
     (one,) = instructions(chosen, 1, refused=refused).examples
     assert one.completion == "An oak."
     assert refused == {
-        "self_instruct: a prompt that was there before": 1,
-        "self_instruct: longer than max_characters": 1,
-        "self_instruct: control characters, or no Unicode": 2,
+        "hugging_face: a prompt that was there before": 1,
+        "hugging_face: longer than max_characters": 1,
+        "hugging_face: control characters, or no Unicode": 2,
     }
 
 
@@ -109,7 +108,7 @@ def test_too_few_that_can_be_evolved_is_an_input_error_that_says_how_many_can(
 
 def test_sources_that_hold_nothing_are_refused_with_the_reason(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "x.jsonl", [seed_task("Name a tree.", "An oak.")])
-    with pytest.raises(InputError, match=r"none that can be used.*1, self_instruct: longer than"):
+    with pytest.raises(InputError, match=r"none that can be used.*1, hugging_face: longer than"):
         instructions(recipe(file, max_characters=5), 1)
 
 
@@ -122,9 +121,9 @@ def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ({"sources": [{"reader": "alpaca", "path": "x"}]}, "no reader of instructions 'alpaca'"),
-        ({"sources": [{"reader": "t0", "path": ""}]}, "path"),
-        ({"sources": [{"reader": "t0", "path": "x", "limit": 0}]}, "limit"),
-        ({"sources": [{"reader": "t0", "path": "x", "split": "test"}]}, "reader hugging_face"),
+        ({"sources": [{"reader": "hugging_face", "path": ""}]}, "path"),
+        ({"sources": [{"reader": "bfcl", "path": "x", "limit": 0}]}, "limit"),
+        ({"sources": [{"reader": "bfcl", "path": "x", "split": "test"}]}, "reader hugging_face"),
         (
             {"sources": [{"reader": "hugging_face", "path": "x", "columns": {"ask": "a"}}]},
             r"\['ask'\] are no fields",
@@ -149,7 +148,7 @@ def test_rules_make_what_the_chat_model_does_not(tmp_path: Path) -> None:
     refused: Counter[str] = Counter()
     chosen = recipe(seed_tasks(tmp_path, 12), evolved=0.5, chat_calls=4)
     found = instructions(chosen, 1, chat, refused=refused).examples
-    assert sum("~chat:" in one.id for one in found) == 1
+    assert sum("~chat" in one.id for one in found) == 1
     assert sum(one.task == "instruction:evolved" for one in found) == 6
     assert refused["chat: no instruction was returned"] == 1
     assert refused["chat: stopped: all calls are made"] == 1
@@ -194,13 +193,3 @@ def test_shares_differ_by_one_at_most_but_where_a_range_is_empty(
 
 def test_turns_end_when_all_have_ended() -> None:
     assert list(in_turns([[1, 2, 3], [], [4]])) == [1, 4, 2, 3]
-
-
-def test_templates_labels_are_asked_for(tmp_path: Path) -> None:
-    rows = [template("spam", f"Is mail {n} spam?", "Yes" if n % 2 else "No") for n in range(8)]
-    file = write_lines(tmp_path / "t0_sample.jsonl", rows)
-    chosen = InstructionSettings.model_validate(
-        {"share": 1, "sources": [{"reader": "t0", "path": str(file)}], "evolved": 1}
-    )
-    found = instructions(chosen, 1).examples
-    assert any("~one_of" in one.id and '"No", "Yes"' in str(one.prompt) for one in found)

@@ -18,8 +18,7 @@ from casewright.finetune.judge_data import (
     labelled_store,
     read_labelled,
 )
-from casewright.finetune.judge_figures import auc, calibration_error
-from casewright.finetune.judge_states import FIRST_K, MORE_K, Walker, gold
+from casewright.finetune.judge_states import FIRST_K, MORE_K, Walker, auc, calibration_error, gold
 from casewright.finetune.judge_training import train_judge
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
 from casewright.stores.feedback import (
@@ -120,7 +119,7 @@ def test_nothing_is_learned_from_the_test_questions(
 def test_training_walks_the_loop_that_is_run_later(
     model: JudgeModel, labelled: LabelledSet, strategy: SentenceStrategy | RocchioStrategy
 ) -> None:
-    from casewright.finetune.judge_figures import by_model
+    from casewright.finetune.judge_states import by_model
 
     walker = Walker(labelled, strategy)
     limits = FeedbackLimits(first=FIRST_K, more=MORE_K, seconds=60.0)

@@ -64,7 +64,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         for n in range(30)
     ]
     file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return {"reader": "self_instruct", "path": str(file)}
+    return {"reader": "hugging_face", "path": str(file)}
 
 
 def generic(side: Sequence[TrainingExample]) -> list[TrainingExample]:
@@ -244,7 +244,7 @@ def test_the_share_of_instructions_is_of_their_pool_beside_any_number_of_plannin
     told = mixed.manifest["instructions"]
     assert (told["pool"], told["taken"]) == (60, 24)
     assert told["per_planning_task"] == round(24 / planning, 4)
-    assert list(told["licences"]) == ["self_instruct"]
+    assert list(told["licences"]) == ["hugging_face"]
     assert {example.task for example in generic(mixed.examples)} == {
         "instruction",
         "instruction:evolved",

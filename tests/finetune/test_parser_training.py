@@ -11,10 +11,16 @@ import torch
 
 from casewright.errors import InputError
 from casewright.finetune.corpus import read_corpus
-from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, episodes, varied
+from casewright.finetune.parser.episodes import (
+    Episode,
+    EpisodeSettings,
+    Source,
+    drawing,
+    episodes,
+    varied,
+)
 from casewright.finetune.parser.loss_network import episode_loss
 from casewright.finetune.parser.measuring import Scored, asking, fitted
-from casewright.finetune.parser.sources import drawing
 from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parser.runtime import parser_tokenizer

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from casewright.finetune.queries.query_writer import QueryWriter, WriterSettings, WritingReport
-from casewright.finetune.queries.written_queries import (
+from casewright.finetune.queries.query_writer import (
     Dropped,
+    QueryWriter,
     UnusableError,
     Wanted,
+    WriterSettings,
+    WritingReport,
     read_written,
     wanted_shapes,
     written_objects,

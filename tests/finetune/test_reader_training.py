@@ -15,9 +15,17 @@ from casewright.errors import DependencyError, InputError
 from casewright.finetune.reader_training import ReaderSettings
 from casewright.planner import AnnotatedQuery, CasePlanner, Reader
 from casewright.planner.reader import reader_tokenizer
-from casewright.planner.reader_export import ASK, ENCODE, POINT
 from casewright.planner.reader_input import padded, read_input
-from casewright.planner.reader_weights import CARD, WEIGHTS, load_network, read_card, save_reader
+from casewright.planner.reader_layers import ReaderLayers
+from casewright.planner.reader_weights import (
+    CARD,
+    WEIGHTS,
+    load_network,
+    read_card,
+    read_weights,
+    save_reader,
+)
+from casewright.stores.encoders.bert import Bert
 from casewright.stores.encoders.onnx_export import quiet
 from tests.planner.helpers import SHOP
 from tests.support.readers import Taught, quick, toy_queries, train
@@ -86,24 +94,26 @@ def test_forms_that_occur_once_are_no_forms() -> None:
     assert "once more" not in str([form.plan for form in card.forms])
 
 
-def test_graphs_give_what_the_network_gives(taught_reader: Taught) -> None:
+def test_a_reader_without_torch_gives_what_the_network_gives(taught_reader: Taught) -> None:
     import torch
 
     reader = taught_reader.reader
     with quiet():
         network = load_network(taught_reader.folder)
     tokenizer = reader_tokenizer()
+    weights = read_weights(taught_reader.folder, reader.card)
+    encoder, layers = Bert(weights, "encoder."), ReaderLayers(weights)
     asked = ["hello", "do you sell wool socks? And how heavy is my old tent?", "is it 🙂 " * 90]
     inputs = [read_input(tokenizer, question, {"page": "home"}) for question in asked]
     ids, types, mask = padded(inputs)
-    (states,) = reader.run(ENCODE, {"ids": ids, "types": types, "mask": mask})
+    states = encoder(ids, types, mask)
+    memory = layers.memory(states, mask)
     draw = np.random.default_rng(0)
     before = draw.integers(0, reader.start + 1, (len(asked), 3))
     covered = draw.random((len(asked), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
-    feed = {"states": states, "mask": mask, "before": before, "covered": covered}
-    decoded, latents, scores = reader.run(ASK, feed)
+    found = layers.next_asks(memory, before, covered)
     form, slot = np.array([1, 2, reader.unknown]), np.array([0, 1, 3])
-    pointers = reader.run(POINT, {"decoded": decoded, "form": form, "slot": slot, "states": states})
+    pointers = layers.point(memory, found.decoded, form, slot)
     with torch.no_grad():
         own = network.encode(*map(torch.from_numpy, (ids, types, mask)))
         own_decoded = network.decode(own, *map(torch.from_numpy, (mask, before, covered)))[:, -1]
@@ -114,11 +124,11 @@ def test_graphs_give_what_the_network_gives(taught_reader: Taught) -> None:
         )
     kept = mask.astype(bool)
     check_near(states[kept], own.numpy()[kept])
-    check_near(latents, own_latents.numpy())
-    check_near(scores, own_scores.numpy())
-    for graph, torchs in zip(pointers, own_pointers, strict=True):
-        check_near(graph[kept], torchs.numpy()[kept])
-    check_near(np.linalg.norm(latents, axis=1), 1)
+    check_near(found.latents, own_latents.numpy())
+    check_near(found.scores, own_scores.numpy())
+    for logits, torchs in zip(pointers, own_pointers, strict=True):
+        check_near(logits[kept], torchs.numpy()[kept])
+    check_near(np.linalg.norm(found.latents, axis=1), 1)
 
 
 def test_saving_in_half_precision_changes_the_network_little(taught_reader: Taught) -> None:

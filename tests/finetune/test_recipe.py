@@ -30,7 +30,12 @@ tasks = ["order_steps"]
 
 [data.instructions]
 share = 0.2
-sources = [{ reader = "t0", path = "own/queries.jsonl" }, { reader = "hugging_face", path = "a/b" }]
+[[data.instructions.sources]]
+reader = "bfcl"
+path = "own/queries.jsonl"
+[[data.instructions.sources]]
+reader = "hugging_face"
+path = "a/b"
 
 [lora]
 target_modules = ["q_proj"]
@@ -145,7 +150,7 @@ WRONG = [
         "data.instructions: share is 0.2, and there are no instructions. Add [[data.instructions",
     ),
     (
-        SHOP + '[[data.instructions.sources]]\nreader = "t0"\npath = "none"',
+        SHOP + '[[data.instructions.sources]]\nreader = "bfcl"\npath = "none"',
         'data.instructions.sources.0.path: There is nothing at "none" in ',
     ),
     (

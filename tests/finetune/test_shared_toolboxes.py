@@ -12,8 +12,7 @@ from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
 from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, Posing, posed
-from casewright.finetune.examples.tevo import Evolved
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import Evolved, TevoSettings
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
 from casewright.finetune.shots import Neighbours, plain

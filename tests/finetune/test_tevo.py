@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from casewright.finetune.examples.tevo import Evolved
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import Evolved, TevoSettings
 from casewright.finetune.shots import Neighbours, plain
 from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import AnnotatedQuery, render_prompt

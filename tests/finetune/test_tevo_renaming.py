@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.finetune.examples.renaming import RenameShares, Renaming, ToolNames, draw_renaming
+from casewright.finetune.examples.tevo import RenameShares, Renaming, ToolNames, draw_renaming
 from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import ListValue, Plan, Step, StepRef, parse_plan, violations
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec

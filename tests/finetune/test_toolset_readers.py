@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -73,65 +72,14 @@ def test_sealtools_items_that_no_plan_is_right_for_are_refused_and_counted(
     assert times == 1
 
 
-def meta(folder: Path, rows: str, **tools: str) -> Path:
-    (folder / "all_clean_data.csv").write_text(f"Query,Tool\n{rows}", encoding="utf-8")
-    (folder / "plugin_des.json").write_text(json.dumps(tools), encoding="utf-8")
-    (folder / "big_tool_des.json").write_text('{"SeaTool": "Tides & waves."}', encoding="utf-8")
-    return folder
-
-
-def test_metatool_asks_the_one_tool_the_question_beside_others_without_its_words(
-    tmp_path: Path,
-) -> None:
-    rows = '"Will it rain, soon?",Weather&Sky\nWhat is low water?,SeaTool\n'
-    told = {"Weather&Sky": "Forecasts.", "chess": "Plays chess.", "umbrella": "Tells of rain."}
-    found = tool_queries("metatool", meta(tmp_path, rows, **told))
-    assert [str(query.plan) for query, _ in found] == [
-        "s1 = Weather_x26_Sky(query=question)",
-        "s1 = SeaTool(query=question)",
-    ]
-    # "Tells of rain" has a word of the first question, of four letters.
-    assert set(found[0][1].names) == {"Weather_x26_Sky", "chess", "SeaTool", "no_evidence"}
-    again = tool_queries("metatool", tmp_path)
-    assert [box.names for _, box in again] == [box.names for _, box in found]
-
-
-def test_metatool_questions_for_several_tools_and_unknown_tools_are_refused(
-    tmp_path: Path,
-) -> None:
-    rows = "Play!,chess\nPLAY!,SeaTool\nSing!,choir\n"
-    made, refused = plans("metatool", meta(tmp_path, rows, chess="Plays chess."))
-    assert made == []
-    assert refused == {
-        "metatool: a question that several tools are annotated for": 2,
-        "metatool: a call of a tool that is not declared": 1,
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "files", "said"),
     [
         ("sealtools", {}, "has none of"),
         ("sealtools", {"dev-dev.jsonl": "{}\n"}, "tool.jsonl does not exist"),
         ("sealtools", {"dev-dev.jsonl": "{}", "tool.jsonl": "{}"}, "api_name: Field required"),
-        ("metatool", {}, "lacks all_clean_data.csv, plugin_des.json, big_tool_des.json"),
-        (
-            "metatool",
-            {"plugin_des.json": "{", "big_tool_des.json": "{}", "all_clean_data.csv": ""},
-            "must be one JSON object",
-        ),
-        (
-            "metatool",
-            {"plugin_des.json": "[]", "big_tool_des.json": "{}", "all_clean_data.csv": ""},
-            "descriptions by tool",
-        ),
-        (
-            "metatool",
-            {"plugin_des.json": "{}", "big_tool_des.json": "{}", "all_clean_data.csv": "a,b\n"},
-            "not Query and Tool",
-        ),
     ],
-    ids=["nothing", "no tools", "form", "no files", "no JSON", "no object", "columns"],
+    ids=["nothing", "no tools", "form"],
 )
 def test_other_files_are_refused_by_their_names(
     tmp_path: Path, name: str, files: dict[str, str], said: str
@@ -145,4 +93,4 @@ def test_other_files_are_refused_by_their_names(
 
 def test_readers_of_plans_say_which_benchmark_they_spoil() -> None:
     spoiling = {name for name, one in READERS.items() if one.plans and one.contaminates}
-    assert spoiling == {"bfcl", "metatool", "sealtools", "toolalpaca"}
+    assert spoiling == {"bfcl", "sealtools", "toolalpaca"}

@@ -11,8 +11,7 @@ import pytest
 from casewright.errors import InputError
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
-from casewright.finetune.examples.toolset import Toolset, ToolsetSource
-from casewright.finetune.examples.toolset_groups import MOST_TOOLS, ToolsetGroups
+from casewright.finetune.examples.toolset import MOST_TOOLS, Toolset, ToolsetGroups, ToolsetSource
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.shots import plain
@@ -225,7 +224,7 @@ def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('reader = "t0"', "reads no plans. Readers that do: bfcl, glaive, metatool"),
+        ('reader = "hugging_face"', "reads no plans. Readers that do: bfcl, sealtools"),
         ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" in '),
         ('reader = "bfcl"\nmeasuring = "nowhere"', 'nothing at "nowhere" in '),
         ('reader = "bfcl"\ncopies = 0', "copies: 0 is not possible"),

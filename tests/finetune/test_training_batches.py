@@ -10,11 +10,10 @@ import pytest
 
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.recipe.training_section import LoraSection
-from casewright.finetune.training.figures import mean_token_loss
+from casewright.finetune.training.log import silence
 from casewright.finetune.training.placement import find_placement
-from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import token_row, token_rows
-from casewright.finetune.training.trainer import make_trainer
+from casewright.finetune.training.trainer import make_trainer, mean_token_loss
 from casewright.planner import Prompt, parse_plan
 from casewright.planner.language_model import LanguageModel
 from tests.support.tiny_mistral import tiny_mistral

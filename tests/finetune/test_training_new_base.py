@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from casewright.finetune.recipe.training_section import NewModelSection
-from casewright.finetune.training.base import make_base
-from casewright.finetune.training.new_model import train_tokenizer
+from casewright.finetune.training.base import make_base, train_tokenizer
 from casewright.planner.prompt import CONSTRAINTS
 from tests.support.trained import plan_examples
 

@@ -11,12 +11,10 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.finetune.recipe.training_section import LoraSection, check_together
-from casewright.finetune.training.figures import mean_token_loss
+from casewright.finetune.training.log import silence
 from casewright.finetune.training.placement import find_placement
-from casewright.finetune.training.shared_heads import head_rows, pack_heads
-from casewright.finetune.training.silence import silence
-from casewright.finetune.training.tokens import token_rows
-from casewright.finetune.training.trainer import make_trainer
+from casewright.finetune.training.tokens import head_rows, pack_heads, token_rows
+from casewright.finetune.training.trainer import make_trainer, mean_token_loss
 from tests.support.tiny_mistral import tiny_mistral
 from tests.support.trained import MODEL, plan_examples, training
 

@@ -10,8 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import Evolved, TevoSettings
 from casewright.finetune.examples.ttg import TASK_NAMES, TaskName, TtgSettings, tasks_of
 from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.prompt import ROLE

@@ -1,4 +1,4 @@
-"""What became of a set's records: items to evaluate on, and why the others are none."""
+"""Conversion of a set's records to items, and the reasons for those that do not convert."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation.item import EvaluationItem
 from casewright.finetune.evaluation.verdict import plan_class
+from casewright.finetune.records import read_values
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, QueryRecord
 from casewright.tools import Toolbox
 
@@ -37,7 +38,7 @@ class Converted:
 
     @property
     def records(self) -> int:
-        """How many records there were."""
+        """The number of records."""
         return len(self.items) + len(self.refused)
 
     @property
@@ -108,26 +109,15 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """Read the objects of a JSON Lines file of a set.
+def read_objects(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a JSON Lines file of a set.
 
     Raises:
         InputError: It cannot be read, or a line is no JSON object; names the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} cannot be read: {error}. Give the set's own folder with --data."
-        ) from error
     records = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{path}, line {number}: no JSON: {error}.") from error
-            if not isinstance(record, dict):
-                raise InputError(f"{path}, line {number}: no JSON object.")
-            records.append(record)
+    for _, location, record in read_values(path):
+        if not isinstance(record, dict):
+            raise InputError(f"{location}: no JSON object. Give the set's own folder with --data.")
+        records.append(record)
     return records

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,131 @@ from casewright.finetune.evaluation.sets.converted import (
     read_json,
     to_item,
 )
-from casewright.finetune.evaluation.sets.tau2_shop import Row, Shop
-from casewright.finetune.evaluation.sets.tau2_tools import ADDRESS, retail_toolbox
 from casewright.planner import ListValue, Literal, Plan, Step, StepRef
 from casewright.planner.plan import Scalar, Value
-from casewright.tools import Toolbox
+from casewright.tools import Toolbox, toolbox_from_file
+
+ADDRESS = ("address1", "address2", "city", "state", "country", "zip")
+Row = Mapping[str, Any]
+
+
+def retail_toolbox() -> Toolbox:
+    """Return the tools that gold actions use; they can be planned with, not run."""
+    return toolbox_from_file(Path(__file__).parent / "retail_tools.json")
+
+
+class Shop:
+    """The database as it is before a task.
+
+    Args:
+        file: ``db.json``.
+
+    Raises:
+        InputError: The file cannot be read, or holds no products, users and orders.
+    """
+
+    def __init__(self, file: Path) -> None:
+        read = read_json(file)
+        try:
+            self._users, self._orders, products = (
+                dict(read[name]) for name in ("users", "orders", "products")
+            )
+            self._products = {key: _variants(product) for key, product in products.items()}
+            self._items = {row["item_id"]: row for rows in self._products.values() for row in rows}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"{file} is no database of tau2-bench's retail domain: {error}."
+            ) from error
+
+    def rows(self, tool: str, arguments: Mapping[str, Any]) -> Sequence[Row]:
+        """Return what a tool that only reads returns; nothing for any other."""
+        match tool:
+            case "find_user_id_by_name_zip":
+                return [
+                    {"user_id": id_}
+                    for id_, user in self._users.items()
+                    if _same(user["name"]["first_name"], arguments.get("first_name"))
+                    and _same(user["name"]["last_name"], arguments.get("last_name"))
+                    and user["address"]["zip"] == arguments.get("zip")
+                ]
+            case "find_user_id_by_email":
+                return [
+                    {"user_id": id_}
+                    for id_, user in self._users.items()
+                    if _same(user["email"], arguments.get("email"))
+                ]
+            case "get_user_details":
+                user = self._users.get(arguments.get("user_id"))
+                return _profile(user) if user else []
+            case "get_order_details":
+                order = self._orders.get(arguments.get("order_id"))
+                return _order(order) if order else []
+            case "get_product_details":
+                return self._products.get(arguments.get("product_id"), [])
+            case "get_item_details":
+                item = self._items.get(arguments.get("item_id"))
+                return [item] if item else []
+            case _:
+                return []
+
+
+def _same(one: Any, other: Any) -> bool:
+    return str(one).casefold() == str(other).casefold()
+
+
+def _profile(user: Mapping[str, Any]) -> list[Row]:
+    own = {
+        "user_id": user["user_id"],
+        **{name: user["name"][name] for name in ("first_name", "last_name")},
+        "email": user["email"],
+        **{name: user["address"][name] for name in ADDRESS},
+    }
+    methods = user["payment_methods"].values()
+    return [
+        {
+            **own,
+            "order_id": order,
+            "payment_method_id": method and method["id"],
+            "payment_source": method and method["source"],
+        }
+        for order, method in zip_longest(user["orders"], methods)
+    ] or [own]
+
+
+def _order(order: Mapping[str, Any]) -> list[Row]:
+    whole = {
+        **{name: order[name] for name in ("order_id", "user_id", "status")},
+        **{name: order["address"][name] for name in ADDRESS},
+    }
+    if paid := order["payment_history"]:
+        whole["payment_method_id"] = paid[0]["payment_method_id"]
+    if sent := order["fulfillments"]:
+        whole["tracking_id"] = ", ".join(sent[0]["tracking_id"])
+    return [
+        {
+            **whole,
+            **{name: item[name] for name in ("item_id", "product_id", "name", "price")},
+            "options": _options(item),
+        }
+        for item in order["items"]
+    ]
+
+
+def _variants(product: Mapping[str, Any]) -> list[Row]:
+    return [
+        {
+            "product_id": product["product_id"],
+            "name": product["name"],
+            **{name: variant[name] for name in ("item_id", "price", "available")},
+            "options": _options(variant),
+        }
+        for variant in product["variants"].values()
+    ]
+
+
+def _options(item: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in item["options"].items())
+
 
 #: Parameters that identify something, and the field of a result that they may come from.
 _FIELDS = {
@@ -75,8 +196,8 @@ def read_tau2(folder: Path, split: str = "test") -> Converted:
 
 def _item(id_: str, task: Mapping[str, Any], shop: Shop, toolbox: Toolbox) -> EvaluationItem:
     try:
-        told = task["user_scenario"]["instructions"]
-        parts = (told["reason_for_call"], told.get("known_info"))
+        facts = task["user_scenario"]["instructions"]
+        parts = (facts["reason_for_call"], facts.get("known_info"))
         question = " ".join(part.strip() for part in parts if part)
         actions = [(str(a["name"]), dict(a["arguments"])) for a in _actions(task)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -102,12 +223,12 @@ class _Replay:
     returned: list[Sequence[Row]] = field(default_factory=list)
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
-        made = {name: self._value(name, value) for name, value in arguments.items()}
+        results = {name: self._value(name, value) for name, value in arguments.items()}
         if "address1" in arguments:
-            made |= self._address(arguments)
+            results |= self._address(arguments)
         self.given.append({str(value) for value in arguments.values()})
         self.returned.append(self.shop.rows(tool, arguments))
-        return Step(tool, tuple(made.items()))
+        return Step(tool, tuple(results.items()))
 
     def _value(self, name: str, value: Any) -> Value:
         if isinstance(value, list):

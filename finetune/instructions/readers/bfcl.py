@@ -15,11 +15,14 @@ from casewright.finetune.instructions.readers.calls import (
     FORM,
     NO_TOOL,
     Call,
+    Refuse,
+    Unfit,
+    files_of,
     instruction_of,
     planned,
+    toolbox_of,
+    unquoted,
 )
-from casewright.finetune.instructions.readers.functions import toolbox_of
-from casewright.finetune.instructions.readers.records import Refuse, Unfit, files_of, unquoted
 from casewright.finetune.records import Record, read_records
 from casewright.planner import is_span
 from casewright.tools import Toolbox, alias
@@ -104,7 +107,7 @@ def _gold(file: Path) -> Mapping[str, Any]:
             f"{answers} does not exist. The answers to {file.name} stand in the folder {GOLD} "
             "beside it."
         )
-    return {one.id: one.ground_truth for _, one in read_records(answers, _Answer)}
+    return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
 
 
 def _read_file(
@@ -112,25 +115,25 @@ def _read_file(
 ) -> Iterator[Instruction]:
     functions: dict[str, list[dict[str, Any]]] = {}
     for number, item in read_records(file, _Item):
-        place = f"{file}, line {number}"
-        said = item.asked(place)
+        location = f"{file}, line {number}"
+        said = item.asked(location)
         for name in item.involved_classes:
             if name not in functions:
-                functions[name] = _functions(file.parent, name, place)
+                functions[name] = _functions(file.parent, name, location)
         if category not in (IRRELEVANCE, MULTI_TURN) and item.id not in gold:
-            raise InputError(f"{place}: there is no answer with the id {item.id!r} in {GOLD}.")
+            raise InputError(f"{location}: there is no answer with the id {item.id!r} in {GOLD}.")
         answer = gold.get(item.id)
 
         def made(item: _Item = item, said: list[str] = said, answer: Any = answer) -> PlannedQuery:
             if category == MULTI_TURN:
-                declared = [one for name in item.involved_classes for one in functions[name]]
+                declared = [entry for name in item.involved_classes for entry in functions[name]]
                 hidden = item.excluded_function
-                toolbox = toolbox_of(one for one in declared if one["name"] not in hidden)
+                toolbox = toolbox_of(entry for entry in declared if entry["name"] not in hidden)
                 question, calls = said[0], _first_calls(answer, toolbox, said[0])
             else:
                 question, toolbox = "\n\n".join(said), toolbox_of(item.function)
                 listed = [] if category == IRRELEVANCE else answer or [None]
-                calls = [_call(one, question) for one in listed]
+                calls = [_call(entry, question) for entry in listed]
             return planned(f"bfcl:{item.id}", question, toolbox, calls, f"bfcl/{category}")
 
         of = "dialogue: " if category == MULTI_TURN else ""
@@ -147,7 +150,7 @@ def _functions(folder: Path, name: str, place: str) -> list[dict[str, Any]]:
             f"{document} does not exist. The functions of {name} stand in the folder {DOCUMENTS} "
             f"beside {MULTI_TURN}."
         )
-    return [one.model_dump() for _, one in read_records(document, _Function)]
+    return [function.model_dump() for _, function in read_records(document, _Function)]
 
 
 def _call(gold: Any, question: str) -> Call:
@@ -190,13 +193,13 @@ def _written_call(text: Any, toolbox: Toolbox, question: str) -> Call:
         if not isinstance(written, ast.Call) or not isinstance(written.func, ast.Name):
             raise Unfit(FORM)
         positional = [ast.literal_eval(value) for value in written.args]
-        given = {str(one.arg): ast.literal_eval(one.value) for one in written.keywords}
+        given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in written.keywords}
     except (SyntaxError, ValueError, TypeError, RecursionError):
         raise Unfit(FORM) from None
     name = written.func.id
     if alias(name) not in toolbox:
         raise Unfit(NO_TOOL)
-    names = [one.name for one in toolbox[alias(name)].parameters]
+    names = [parameter.name for parameter in toolbox[alias(name)].parameters]
     arguments = {**dict(zip(names, positional, strict=False)), **given}
     if not all(_stands_in(value, question) for value in arguments.values()):
         raise Unfit("a value that the first question does not hold")

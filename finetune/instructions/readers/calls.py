@@ -1,18 +1,18 @@
-"""Calls of function-calling data as plans."""
+"""Functions and calls of function-calling data as toolboxes and plans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from casewright.errors import InputError, PlanError
+from casewright.errors import InputError, PlanError, ToolError
 from casewright.finetune.instructions.instruction import (
     Instruction,
     PlannedQuery,
     planned_instruction,
 )
-from casewright.finetune.instructions.readers.records import Refuse, Unfit
 from casewright.finetune.instructions.words import stems
 from casewright.planner import (
     AnnotatedQuery,
@@ -26,11 +26,156 @@ from casewright.planner import (
     violations,
 )
 from casewright.planner.plan import Value
-from casewright.planner.request import Turn
-from casewright.tools import NO_EVIDENCE, Toolbox, alias
+from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, alias
+
+#: Told the reason for each record, or part of one, that no instruction is made of.
+Refuse = Callable[[str], None]
+
+
+class Unfit(Exception):  # noqa: N818 - no error: it is caught, and counted
+    """A record that does not fit; its text is the reason, the same for all of its kind."""
+
+
+def unquoted(text: str) -> str:
+    """Return a question without the quotation marks around the whole of it, one of them lost."""
+    asked = text.strip()
+    inside = asked.strip('"').strip()
+    return inside if '"' not in inside else asked
+
+
+def files_of(path: Path, *names: str) -> list[Path]:
+    """Return the path itself where it is a file, else the files of these names in the folder.
+
+    Raises:
+        InputError: There is none.
+    """
+    result = [path] if path.is_file() else [path / name for name in names]
+    if there := [file for file in result if file.is_file()]:
+        return there
+    raise InputError(f"{path} has none of {list(names)}. Give the folder that holds them, or one.")
+
+
+#: Python's names for types, which some sets use for JSON Schema's.
+_KINDS = {
+    **dict.fromkeys(("string", "str"), "string"),
+    **dict.fromkeys(("integer", "int"), "integer"),
+    **dict.fromkeys(("float", "double", "number"), "number"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("array", "list", "tuple"), "array"),
+}
+_REFERENCES = frozenset({Source.CONTEXT, Source.STEP})
+_TEXT = frozenset({Source.LITERAL, Source.SPAN, Source.QUESTION})
+_BY_KIND = {
+    "string": _TEXT,
+    "integer": frozenset({Source.NUMBER}),
+    "number": frozenset({Source.NUMBER}),
+    "boolean": frozenset({Source.BOOLEAN}),
+}
+
+
+def parameter(
+    name: str, description: str, type_: str, *, required: bool, items: str = "", choices: Any = ()
+) -> Parameter:
+    """Return a parameter of function-calling data.
+
+    Its values may be written, since these sets have no context; an identifier only in words of the
+    question (``span``), so that none can be made up.
+
+    Args:
+        type_: Its type by JSON Schema's or Python's name.
+        required: Whether a call must give it.
+        items: The type of its items, where it is an array.
+        choices: Its enumeration; only texts are kept.
+
+    Raises:
+        Unfit: The name is none that a plan can write.
+    """
+    kind = _KINDS.get(type_, "any")
+    texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
+    plain = _KINDS.get(items, "any") if kind == "array" else kind
+    sources = _BY_KIND.get(plain, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
+    # ``userId`` names a thing, ``bid`` does not.
+    if plain == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
+        sources = _REFERENCES | {Source.SPAN}
+    try:
+        return Parameter(
+            name,
+            " ".join(description.split()),
+            kind,
+            frozenset() if texts else sources,
+            tuple(text for text in texts if text),
+            required,
+        )
+    except ToolError as error:
+        raise Unfit("a parameter's name is no identifier") from error
+
+
+def tool(
+    name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
+) -> ToolSpec:
+    """Return a tool to plan with; its name is aliased where a plan cannot write it.
+
+    Raises:
+        Unfit: It has two parameters of one name, or a result that a plan cannot write.
+    """
+    text = " ".join(description.split())
+    try:
+        return ToolSpec(alias(name), text, tuple(parameters), tuple(results) or ("evidence",))
+    except ToolError as error:
+        raise Unfit("a tool's parameters or results have no usable names") from error
+
+
+def make_toolbox(tools: Iterable[ToolSpec]) -> Toolbox:
+    """Return a toolbox.
+
+    Raises:
+        Unfit: Two tools have one name.
+    """
+    try:
+        return Toolbox(tools)
+    except ToolError as error:
+        raise Unfit("two tools have one name") from error
+
+
+def toolbox_of(functions: Iterable[Any]) -> Toolbox:
+    """Return the toolbox of functions ``{name, description, parameters: {properties, required}}``.
+
+    Raises:
+        Unfit: A function cannot be declared as a tool.
+    """
+    return make_toolbox([_tool(function) for function in functions])
+
+
+def _tool(function: Any) -> ToolSpec:
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise Unfit("a function has no name")
+    schema = function.get("parameters") or {}
+    properties = schema.get("properties") or {} if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(declared, Mapping) for declared in properties.values()
+    ):
+        raise Unfit("a function's parameters are no JSON Schema")
+    entries = [
+        parameter(
+            str(name),
+            str(declared.get("description", "")),
+            str(declared.get("type", "")),
+            required=name in (schema.get("required") or ()),
+            items=str(_object(declared.get("items")).get("type", "")),
+            choices=declared.get("enum") or (),
+        )
+        for name, declared in properties.items()
+    ]
+    fields = _object(_object(function.get("response")).get("properties"))
+    results = [name for name in fields if isinstance(name, str) and name.isidentifier()]
+    return tool(function["name"], str(function.get("description", "")), entries, results)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
 
 FORM = "a golden call has another form"
-NO_JSON = "a golden call's arguments are no JSON"
 NO_TOOL = "a call of a tool that is not declared"
 _NO_QUESTION = "the question is empty, too long, or holds control characters"
 _NO_PLAN = "a plan that breaks a static check"
@@ -80,21 +225,20 @@ def planned(
     id_: str,
     question: str,
     toolbox: Toolbox,
-    calls: Iterable[Call] | Plan,
+    calls: Iterable[Call],
     label: str,
-    history: Sequence[Turn] = (),
 ) -> PlannedQuery:
     """Return a query with the plan of these calls, valid for the toolbox.
 
     Args:
-        calls: The calls, in order, or the plan; without any, nothing is looked up.
+        calls: The calls, in order; without any, nothing is looked up.
 
     Raises:
         Unfit: It is no question, or the calls are no valid plan.
     """
-    plan = calls if isinstance(calls, Plan) else _plan_of(calls, toolbox)
+    plan = _plan_of(calls, toolbox)
     try:
-        request = PlanRequest(question, toolbox, history=history)
+        request = PlanRequest(question, toolbox)
     except InputError as error:
         raise Unfit(_NO_QUESTION) from error
     for broken in violations(
@@ -102,7 +246,7 @@ def planned(
     ):
         raise Unfit(next(reason for said, reason in _REASONS if said in broken.rule))
     query = AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label)
-    return PlannedQuery(query, toolbox, tuple(history))
+    return PlannedQuery(query, toolbox)
 
 
 def _plan_of(calls: Iterable[Call], toolbox: Toolbox) -> Plan:
@@ -125,7 +269,7 @@ def _plan_of(calls: Iterable[Call], toolbox: Toolbox) -> Plan:
 
 
 def grounded(value: Any, question: str) -> bool:
-    """Say whether a text of several words has any word of the question; other values have."""
+    """Return whether a text of several words has a word of the question; else true."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     said = stems(value)

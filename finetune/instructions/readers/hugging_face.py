@@ -1,4 +1,4 @@
-"""Any data set of the ``datasets`` library: by its name, or a local folder or file."""
+"""Reader of any data set of the ``datasets`` library: a name, or a local folder or file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
-from casewright.finetune.instructions.readers.records import Refuse
+from casewright.finetune.instructions.readers.calls import Refuse
 
-#: Column names by what they hold, in the order in which they are looked for: Alpaca, Dolly,
-#: Self-Instruct, TRL's prompt/completion, question answering.
+#: Column names of prompt and answer, in the order in which they are looked for: Alpaca, Dolly,
+#: TRL's prompt/completion, question answering.
 _PAIRS = (
     ("instruction", "output"),
     ("instruction", "response"),
@@ -25,29 +25,39 @@ _PAIRS = (
     ("query", "response"),
     ("input", "output"),
 )
-#: What an instruction is about, where that has a column of its own.
+#: Column names of the text that an instruction is about.
 _INPUTS = ("input", "context")
 _DIALOGUES = ("messages", "conversations", "conversation")
 _ASKING = ("system", "user", "human", "prompter")
 _MODELS = ("assistant", "gpt", "model")
-#: What a mapping may name.
+#: Self-Instruct's column: inputs and outputs of one instruction.
+_INSTANCES = "instances"
+#: The keys of a mapping of columns.
 FIELDS = ("prompt", "input", "answer", "messages")
+#: The library's builder for files of each ending.
+BUILDERS = {
+    ".jsonl": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+}
 
 
 def check_fields(given: Mapping[str, str]) -> None:
-    """Raise ``InputError`` where a mapping of columns has a field that there is not."""
+    """Raise ``InputError`` where a mapping of columns has an unknown key."""
     if wrong := sorted(set(given) - set(FIELDS)):
         raise InputError(f"columns: {wrong} are no fields. Map any of {list(FIELDS)}.")
 
 
 def columns_of(names: Collection[str], given: Mapping[str, str]) -> Mapping[str, str]:
-    """Return which column holds what: ``prompt``, ``answer``, perhaps ``input``; or ``messages``.
+    """Return column names by ``prompt``, ``answer``, perhaps ``input``; or by ``messages``.
 
     Args:
-        given: What the user says of them, with the same keys; empty asks for the usual names.
+        given: The user's mapping, with the same keys; empty asks for the usual names.
 
     Raises:
-        InputError: What was given is not there, or no usual names are.
+        InputError: A given column does not exist, or no usual names do.
     """
     if given:
         check_fields(given)
@@ -79,12 +89,7 @@ def pair_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[str, st
         return _first_exchange(row.get(columns["messages"]))
     prompt, answer = _text(row.get(columns["prompt"])), _text(row.get(columns["answer"]))
     about = _text(row.get(columns["input"])) if "input" in columns else ""
-    return (with_input(prompt, about) if prompt else "", answer)
-
-
-def with_input(instruction: str, given: str) -> str:
-    """Return an instruction with what it is about, if anything, below a blank line."""
-    return f"{instruction}\n\n{given}" if given else instruction
+    return (f"{prompt}\n\n{about}" if prompt and about else prompt, answer)
 
 
 def _first_exchange(messages: Any) -> tuple[str, str]:
@@ -96,23 +101,15 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         said = _text(message.get("content", message.get("value")))
         if who in _MODELS:
             return "\n\n".join(asked), said
-        if who in _ASKING:
-            asked.append(said)
+        if who not in _ASKING:
+            # A call of a tool: the answer is no text.
+            break
+        asked.append(said)
     return "", ""
 
 
 def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
-
-
-#: The library's builder for files of each ending.
-_BUILDERS = {
-    ".jsonl": "json",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow",
-}
 
 
 def read_hugging_face(
@@ -122,15 +119,15 @@ def read_hugging_face(
     split: str = "train",
     columns: Mapping[str, str] | None = None,
 ) -> Iterator[Instruction]:
-    """Yield the rows of a data set, as a stream: nothing is kept but what is looked at.
+    """Yield the rows of a data set, as a stream.
 
     The library runs no code of a data set's repository (since its version 4, it cannot).
 
     Args:
         path: A name on the hub such as ``tatsu-lab/alpaca``, a folder, or a file of JSON Lines,
             JSON, Parquet, CSV or Arrow.
-        refuse: Told of rows without prompt or answer.
-        columns: Which column holds the ``prompt``, its ``input`` and the ``answer``, or the
+        refuse: Is given the reason for each row without prompt or answer.
+        columns: The columns of the ``prompt``, its ``input`` and the ``answer``, or of the
             ``messages``; by default the usual names are looked for.
 
     Raises:
@@ -139,27 +136,21 @@ def read_hugging_face(
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
-    with _told_in_errors(str(path), split):
-        rows = iter(_load(str(path), split))
-    found: Mapping[str, str] | None = None
-    number = 0
-    while True:
-        # As it reads while it goes.
-        with _told_in_errors(str(path), split):
-            row = next(rows, None)
-        if row is None:
-            return
-        number += 1
-        try:
-            found = found or columns_of(list(row), columns or {})
-            prompt, answer = pair_of(row, found)
-        except InputError as error:
-            raise InputError(f"{path}, row {number}: {error}") from error
-        if not prompt or not answer:
-            refuse("empty answer" if prompt else "empty prompt")
-            continue
-        id_ = f"hugging_face:{name}:{split}:{number}"
-        yield Instruction(id_, id_, prompt, answer)
+    used: Mapping[str, str] | None = None
+    with _as_input_errors(str(path), split):
+        for number, row in enumerate(_load(str(path), split), 1):
+            id_ = f"hugging_face:{name}:{split}:{number}"
+            instances = row.get(_INSTANCES)
+            for part in instances if isinstance(instances, list) else [{}]:
+                try:
+                    used = used or columns_of([*row, *part], columns or {})
+                    prompt, answer = pair_of({**row, **part}, used)
+                except InputError as error:
+                    raise InputError(f"{path}, row {number}: {error}") from error
+                if prompt and answer:
+                    yield Instruction(id_, id_, prompt, answer)
+                else:
+                    refuse("empty answer" if prompt else "empty prompt")
 
 
 def _load(path: str, split: str) -> Any:
@@ -171,19 +162,19 @@ def _load(path: str, split: str) -> Any:
         ) from error
     local = Path(path)
     if local.is_file():
-        if (builder := _BUILDERS.get(local.suffix.lower())) is None:
+        if (builder := BUILDERS.get(local.suffix.lower())) is None:
             raise InputError(
-                f"{path} ends in none of {sorted(_BUILDERS)}. Give a file of one of these "
+                f"{path} ends in none of {sorted(BUILDERS)}. Give a file of one of these "
                 "forms, a folder, or a data set's name."
             )
         return load_dataset(builder, data_files=path, split=split, streaming=True)
-    if not local.exists() and (local.is_absolute() or local.suffix.lower() in _BUILDERS):
+    if not local.exists() and (local.is_absolute() or local.suffix.lower() in BUILDERS):
         raise InputError(f"{path} does not exist. Give a file, a folder, or a data set's name.")
     return load_dataset(path, split=split, streaming=True)
 
 
 @contextmanager
-def _told_in_errors(path: str, split: str) -> Iterator[None]:
+def _as_input_errors(path: str, split: str) -> Iterator[None]:
     """Raise ``InputError`` for whatever the library raises, and keep it from logging it too."""
     logger = logging.getLogger("datasets")
     before = logger.level

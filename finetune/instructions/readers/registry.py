@@ -1,4 +1,4 @@
-"""The readers by name: what each reads, where that comes from, and on which terms."""
+"""The readers by name, with the files, origin and licence of each."""
 
 from __future__ import annotations
 
@@ -9,30 +9,16 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.finetune.instructions.instruction import Instruction
-from casewright.finetune.instructions.readers import (
-    bfcl,
-    glaive,
-    hugging_face,
-    metatool,
-    sealtools,
-    texts,
-    toolalpaca,
-)
-from casewright.finetune.instructions.readers.records import Refuse
+from casewright.finetune.instructions.readers import bfcl, hugging_face, sealtools, toolalpaca
+from casewright.finetune.instructions.readers.calls import Refuse
 
 Read = Callable[[Path, Refuse], Iterator[Instruction]]
 #: The reader that takes a name, a split and columns.
 HUGGING_FACE = "hugging_face"
 _READ: Mapping[str, Read] = {
-    "self_instruct": texts.read_seed_tasks,
-    "user_oriented": texts.read_user_oriented,
-    "t0": texts.read_t0,
-    "toolformer": texts.read_toolformer,
-    "glaive": glaive.read_glaive,
     "toolalpaca": toolalpaca.read_toolalpaca,
     "bfcl": bfcl.read_bfcl,
     "sealtools": sealtools.read_sealtools,
-    "metatool": metatool.read_metatool,
     HUGGING_FACE: hugging_face.read_hugging_face,
 }
 _FILE = Path(__file__).parent / "readers.toml"
@@ -40,15 +26,15 @@ _FILE = Path(__file__).parent / "readers.toml"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader, as ``readers.toml`` tells of it.
+    """A reader, as ``readers.toml`` describes it.
 
     Attributes:
-        read: Yields the instructions of a path, and tells why a record makes none.
-        files: What the path is: the file's name, or the folder.
-        origin: Where it comes from.
-        terms: Its licence.
-        contaminates: The benchmark whose test items it reads.
-        plans: Whether it reads queries with plans, each with tools of its own.
+        read: Yields the instructions of a path, and gives the reason for each record without one.
+        files: The file or folder that the path must be.
+        origin: Where its data comes from.
+        terms: The data's licence.
+        contaminates: The benchmarks whose test items it reads.
+        plans: True where it reads queries with plans, each with tools of its own.
     """
 
     read: Read
@@ -60,7 +46,7 @@ class Reader:
 
     @property
     def licence(self) -> str:
-        """On which terms it may be used."""
+        """The terms on which the data may be used."""
         if not (self.plans and self.contaminates):
             return self.terms
         name = self.contaminates[0]
@@ -83,7 +69,7 @@ def reader(name: str) -> Reader:
         InputError: There is none; lists those that there are, and where their data comes from.
     """
     if name not in READERS:
-        listed = "; ".join(f"{own}: {one.files} ({one.origin})" for own, one in READERS.items())
+        listed = "; ".join(f"{own}: {item.files} ({item.origin})" for own, item in READERS.items())
         raise InputError(f"There is no reader of instructions {name!r}. There are {listed}.")
     return READERS[name]
 
@@ -96,7 +82,9 @@ def readers_of(sources: Iterable[str]) -> dict[str, Reader]:
 
 def contaminated(sources: Iterable[str]) -> list[str]:
     """Return the benchmarks that no score may be reported on after training on these sources."""
-    return sorted({one for own in readers_of(sources).values() for one in own.contaminates})
+    return sorted(
+        {benchmark for own in readers_of(sources).values() for benchmark in own.contaminates}
+    )
 
 
 def licences(sources: Iterable[str]) -> dict[str, str]:

@@ -14,11 +14,13 @@ from casewright.finetune.instructions.readers.calls import (
     FORM,
     NO_TOOL,
     Call,
+    Refuse,
+    Unfit,
+    files_of,
     instruction_of,
     planned,
+    toolbox_of,
 )
-from casewright.finetune.instructions.readers.functions import toolbox_of
-from casewright.finetune.instructions.readers.records import Refuse, Unfit, files_of
 from casewright.finetune.records import Record, read_records
 from casewright.planner import StepRef
 
@@ -62,8 +64,8 @@ def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Instruction]:
     for file in there:
         for number, item in read_records(file, _Item):
             source = f"sealtools:{file.name}:{number}"
-            made = partial(_planned, item, declared)
-            yield from instruction_of(f"sealtools:{item.id}", source, made, refuse)
+            result = partial(_planned, item, declared)
+            yield from instruction_of(f"sealtools:{item.id}", source, result, refuse)
 
 
 def _planned(item: _Item, declared: Mapping[str, _Tool]) -> PlannedQuery:

@@ -13,15 +13,19 @@ from casewright.errors import InputError
 from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
 from casewright.finetune.instructions.readers.calls import (
     FORM,
-    NO_JSON,
     NO_TOOL,
     Call,
+    Refuse,
+    Unfit,
+    files_of,
     grounded,
     instruction_of,
+    make_toolbox,
+    parameter,
     planned,
+    tool,
+    unquoted,
 )
-from casewright.finetune.instructions.readers.functions import make_toolbox, parameter, tool
-from casewright.finetune.instructions.readers.records import Refuse, Unfit, files_of, unquoted
 from casewright.finetune.records import Record, read_records
 from casewright.planner import StepRef
 from casewright.tools import Parameter, Toolbox, alias
@@ -66,10 +70,10 @@ def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Instruction]:
                     refuse(f"toolbox: {unfit}")
                 continue
             for index, (question, calls) in enumerate(zip(questions, golden, strict=True), 1):
-                place = f"{number}.{index}"
-                id_ = f"toolalpaca:{file.stem}.{place}"
-                made = partial(_planned, id_, question, calls, toolbox, secrets)
-                yield from instruction_of(id_, f"toolalpaca:{file.name}:{place}", made, refuse)
+                position = f"{number}.{index}"
+                id_ = f"toolalpaca:{file.stem}.{position}"
+                result = partial(_planned, id_, question, calls, toolbox, secrets)
+                yield from instruction_of(id_, f"toolalpaca:{file.name}:{position}", result, refuse)
 
 
 def _planned(
@@ -85,7 +89,7 @@ def _planned(
 def _calls(golden: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]) -> Iterator[Call]:
     if not isinstance(golden, list) or not golden:
         raise Unfit("there are no golden calls")
-    made: list[str] = []
+    results: list[str] = []
     for call in golden:
         if not isinstance(call, Mapping) or not isinstance(call.get("Action"), str):
             raise Unfit(FORM)
@@ -94,12 +98,12 @@ def _calls(golden: Any, question: str, toolbox: Toolbox, secrets: frozenset[str]
             raise Unfit("the user is asked for details")
         if alias(name) not in toolbox:
             raise Unfit(NO_TOOL)
-        given = _arguments(call.get("Action_Input"), made)
+        given = _arguments(call.get("Action_Input"), results)
         # The set has calls that were copied from another question.
         if not all(grounded(value, question) for value in given.values()):
             raise Unfit("a text that has no word of the question")
         yield Call(name, {key: value for key, value in given.items() if key not in secrets})
-        made.append(name)
+        results.append(name)
 
 
 def _arguments(text: Any, made: list[str]) -> Mapping[str, Any]:
@@ -111,7 +115,7 @@ def _arguments(text: Any, made: list[str]) -> Mapping[str, Any]:
     try:
         given = json.loads(marked or "{}")
     except (ValueError, RecursionError):
-        raise Unfit(NO_JSON) from None
+        raise Unfit("a golden call's arguments are no JSON") from None
     if not isinstance(given, dict):
         raise Unfit(FORM)
     return {key: _resolved(value, made) for key, value in given.items()}
@@ -152,11 +156,11 @@ def api_toolbox(described: Any, secrets: frozenset[str]) -> Toolbox:
     tools = []
     for name, text in described.items():
         if name != "components":
-            if (found := _PARAMETERS.search(str(text))) is None:
+            if (result := _PARAMETERS.search(str(text))) is None:
                 raise Unfit(_OTHER_FORM)
-            said = str(text)[: found.start()]
+            said = str(text)[: result.start()]
             results = list(_fields(str(text), named))
-            tools.append(tool(name, said, _parameters(found[1], secrets), results))
+            tools.append(tool(name, said, _parameters(result[1], secrets), results))
     return make_toolbox(tools)
 
 
@@ -169,22 +173,22 @@ def _parameters(text: str, secrets: frozenset[str]) -> list[Parameter]:
 
 
 def _parameter(name: str, text: str) -> Parameter:
-    if (found := _DECLARED.match(text)) is None:
+    if (result := _DECLARED.match(text)) is None:
         return parameter(name, text, "any", required=text.startswith("Required."))
     return parameter(
         name,
-        found["said"],
-        found["type"].lower(),
-        required=found["required"] is not None,
-        items=found["items"] or "",
-        choices=[one.strip() for one in (found["choices"] or "").split(",") if one.strip()],
+        result["said"],
+        result["type"].lower(),
+        required=result["required"] is not None,
+        items=result["items"] or "",
+        choices=[item.strip() for item in (result["choices"] or "").split(",") if item.strip()],
     )
 
 
 def _fields(text: str, named: Mapping[str, str]) -> Iterator[str]:
     """Yield the fields that a result has; of a list, those of its items."""
-    found = _STRUCTURE.search(text)
-    structure = (found[1] if found else "").removeprefix("Array[")
+    result = _STRUCTURE.search(text)
+    structure = (result[1] if result else "").removeprefix("Array[")
     if reference := re.match(r"#\w+", structure):
         structure = named.get(reference[0], "")
     if not structure.startswith("Object{"):

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
+from casewright.serve.cli.extended import FinetuneGroup
 from casewright.serve.cli.finetune import (
-    adapt,
-    backgammon,
-    backgammon_cases,
-    corpus,
     data,
     evaluate,
-    math24,
     parser,
-    pools,
     queries,
     train,
 )
@@ -30,21 +25,16 @@ if TYPE_CHECKING:
     from casewright.finetune.judge_data import LabelledSet
 
 app = typer.Typer(
+    cls=FinetuneGroup,
     help="Make training data for a planner, train and evaluate it; train the case planner's reader "
-    "or the judge of relevance feedback."
+    "or the judge of relevance feedback.",
 )
 for part in (
-    corpus,
     data,
     train,
-    adapt,
     parser,
     evaluate,
     queries,
-    pools,
-    math24,
-    backgammon,
-    backgammon_cases,
 ):
     app.add_typer(part.app)
 
@@ -85,11 +75,11 @@ def finetune_reader(
     check_target(target)
     network, card = train_reader(queries, ReaderSettings(epochs=epochs, seed=seed))
     save_reader(target, network, card)
-    told = {"folder": str(target), **card.training}
+    facts = {"folder": str(target), **card.training}
     if as_json:
-        print_json(told)
+        print_json(facts)
     else:
-        print_table(["setting", "value"], [[name, str(value)] for name, value in told.items()])
+        print_table(["setting", "value"], [[name, str(value)] for name, value in facts.items()])
 
 
 @app.command("judge")
@@ -115,9 +105,12 @@ def finetune_judge(
     the same with the labels as judge, and with a judge trained on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
+    from casewright.finetune.training.run import check_writable
     from casewright.serve.cli.output import print_json, print_table
 
-    _check_file(target)
+    if target.is_dir():
+        raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
+    check_writable(target.parent)
     with _labelled_sets(data, only, limit) as sets:
         model = train_judge(sets)
     model.save(target)
@@ -132,29 +125,6 @@ def finetune_judge(
     ]
     columns = list(rows[0])
     print_table(columns, [[row[column] for column in columns] for row in rows], str(target))
-
-
-def _check_file(file: Path) -> None:
-    """Refuse a file that cannot be written before what takes long; make nothing.
-
-    Raises:
-        InputError: It is a folder, or below a file, or may not be written.
-    """
-    if file.is_dir():
-        raise InputError(f"--output {file} is a folder. Give the name of a file in it.")
-    there = next(place for place in file.absolute().parents if place.exists())
-    if not there.is_dir():
-        raise InputError(f"--output {file} cannot be written: {there} is a file.")
-    try:
-        if file.exists():
-            file.open("ab").close()
-        else:
-            with TemporaryDirectory(dir=there):
-                pass
-    except OSError as error:
-        raise InputError(
-            f"--output {file} cannot be written: {error.strerror}. Give a file that you may write."
-        ) from error
 
 
 @contextmanager
@@ -176,7 +146,7 @@ def _labelled_sets(
 
     encoder = default_encoder()
     with ExitStack() as stack:
-        place = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
+        path = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
         sets: list[LabelledSet] = []
         if data is not None and is_labelled_folder(data):
             if only not in (None, data.name):
@@ -186,13 +156,15 @@ def _labelled_sets(
             cases, questions = read_labelled(data)
             # Looked at before anything is encoded.
             parts = halves(data.name, questions[:limit], is_training)
-            store = stack.enter_context(labelled_store(cases, encoder, place / "labelled"))
+            store = stack.enter_context(labelled_store(cases, encoder, path / "labelled"))
             sets.append(LabelledSet(data.name, store, *parts))
         else:
-            for found in find_sets(data, only, limit):
-                training, test = (found.half(training=half) for half in (True, False))
-                store = stack.enter_context(found.store(encoder, place / found.name))
-                by: Strategy = NeighbourStrategy() if found.kind == "code" else SentenceStrategy()
-                told = {"licence": _LICENCES.get(found.name, ""), **found.settings}
-                sets.append(LabelledSet(found.name, store, training, test, (by,), told))
+            for labelled in find_sets(data, only, limit):
+                training, test = (labelled.half(training=half) for half in (True, False))
+                store = stack.enter_context(labelled.store(encoder, path / labelled.name))
+                by: Strategy = (
+                    NeighbourStrategy() if labelled.kind == "code" else SentenceStrategy()
+                )
+                facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
+                sets.append(LabelledSet(labelled.name, store, training, test, (by,), facts))
         yield sets

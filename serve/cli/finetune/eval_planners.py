@@ -11,7 +11,7 @@ from casewright.planner.named import (
     AGENT,
     CASE_PLANNER,
     CLASSIFIERS,
-    SHAPE_PLANNER,
+    PARSER,
     ModelSettings,
     check_planner,
     is_local,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from casewright.stores import CaseStore, Encoder
 
 #: Planners that return no plan unchecked, and write none: they can name no other tool.
-CHECKED = (CASE_PLANNER, SHAPE_PLANNER, CLASSIFIERS)
+CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def make_planners(
         own = _settings_for(name, model)
         planners[name] = made(name, own)
         # An agent writes its steps under the grammar.
-        bound = name in CHECKED or name.startswith(AGENT)
+        bound = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
         if bound or (writes_locally(name) and own.constrained):
             constrained.add(name)
         if removal and not bound:

@@ -1,4 +1,4 @@
-"""What an evaluation asks, and what planners may know: questions, plan cases, tools."""
+"""The questions, plan cases and tools of an evaluation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS, SHAPE_PLANNER
+from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS
 from casewright.serve.session.scopes import demo_scope
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ _REMEMBERED = (
     "The shipped planners were trained on these queries, and they are plan cases: the figures are "
     "of what planners remember. --queries measuring are those that none has seen."
 )
-_UNTAUGHT = "There are no plan cases for these: the planners case and shape have nothing to go by."
+_UNTAUGHT = "There are no plan cases for these: planners know the tools' own examples alone."
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is evaluated on, and what planners may know.
+    """The questions of an evaluation, and the plan cases that planners may know.
 
     Attributes:
         items: Questions with gold plans.
@@ -95,8 +95,8 @@ class Questions:
         if CASE_PLANNER in planners and self.reader is not None:
             raise InputError(
                 f"The reader of the planner {CASE_PLANNER!r} was trained on every class. For "
-                f"--new-class take --planner {SHAPE_PLANNER}, which learns from plan cases here, "
-                "or a local model that was trained without the class."
+                f"--new-class take --planner {CLASSIFIERS}, which learn from plan cases here, or a "
+                "local model that was trained without the class."
             )
         known = [query for query in self.known if query.label != label]
         return replace(self, known=known)

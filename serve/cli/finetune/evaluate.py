@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ def finetune_eval(
     planner: Annotated[
         list[str] | None,
         typer.Option(
-            help="As for ask: case, shape, classifiers, mistral, smollm2, local:FOLDER, "
+            help="As for ask: case, parser, classifiers, mistral, smollm2, local:FOLDER, "
             "agent:local:FOLDER, provider:model; several are compared with the first. case by "
             "default.",
             metavar="NAME",
@@ -102,9 +103,10 @@ def finetune_eval(
     names = planner or ["case"]
     model = ModelSettings(adapter, device, dtype, examples, grammar)
     check_planners(names, model)
-    _check_options(public, data, source, toolbox, cases, queries, domain)
+    asked = _Asked(public, data, source, toolbox, cases, queries, domain)
+    asked.check()
     _check_markdown(markdown)
-    questions = _questions(public, data, source, toolbox, cases, queries, domain)
+    questions = asked.questions()
     try:
         questions.check(names)
         questions = questions.limited(limit, seed)
@@ -115,58 +117,57 @@ def finetune_eval(
         )
     finally:
         questions.close()
-    told = {
+    facts = {
         "grammar": grammar,
         "adapter": adapter,
         "examples": examples,
         "limit": limit,
     }
-    settings = {**questions.settings, **evaluation.settings, **told}
+    settings = {**questions.settings, **evaluation.settings, **facts}
     _show(evaluation, settings, questions, markdown, as_json=as_json)
 
 
-def _check_options(
-    public: str | None,
-    data: Path | None,
-    source: Path | None,
-    toolbox: Path | None,
-    cases: Path | None,
-    queries: str | None,
-    domain: str | None,
-) -> None:
-    for given, name, goes, why in (
-        (data, "--data", public is not None, "it goes with --set"),
-        (toolbox, "--toolbox", source is not None, "it goes with --input"),
-        (cases, "--cases", source is not None, "it goes with --input"),
-        (source, "--input", public is None, "--set has its own questions"),
-        (queries, "--queries", public is None and source is None, "it goes with a domain"),
-        (domain, "--domain", public is None and toolbox is None, "the tools are others"),
-    ):
-        if given is not None and not goes:
-            raise InputError(f"Leave {name} out: {why}.")
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options that say which questions are asked."""
 
+    public: str | None
+    data: Path | None
+    source: Path | None
+    toolbox: Path | None
+    cases: Path | None
+    queries: str | None
+    domain: str | None
 
-def _questions(
-    public: str | None,
-    data: Path | None,
-    source: Path | None,
-    toolbox: Path | None,
-    cases: Path | None,
-    queries: str | None,
-    domain: str | None,
-) -> Questions:
-    from casewright.serve.cli.finetune.eval_questions import (
-        MEASURING,
-        domain_questions,
-        file_questions,
-        set_questions,
-    )
+    def check(self) -> None:
+        """Raise ``InputError`` where options do not go together."""
+        public, source = self.public is not None, self.source is not None
+        for given, name, goes, why in (
+            (self.data, "--data", public, "it goes with --set"),
+            (self.toolbox, "--toolbox", source, "it goes with --input"),
+            (self.cases, "--cases", source, "it goes with --input"),
+            (self.source, "--input", not public, "--set has its own questions"),
+            (self.queries, "--queries", not public and not source, "it goes with a domain"),
+            (self.domain, "--domain", not public and not self.toolbox, "the tools are others"),
+        ):
+            if given is not None and not goes:
+                raise InputError(f"Leave {name} out: {why}.")
 
-    if public is not None:
-        return set_questions(public, data)
-    if source is not None:
-        return file_questions(source, toolbox, domain or "shopping", cases)
-    return domain_questions(domain or "shopping", queries or MEASURING)
+    def questions(self) -> Questions:
+        """Return the questions, and the plan cases that planners may know."""
+        from casewright.serve.cli.finetune.eval_questions import (
+            MEASURING,
+            domain_questions,
+            file_questions,
+            set_questions,
+        )
+
+        domain = self.domain or "shopping"
+        if self.public is not None:
+            return set_questions(self.public, self.data)
+        if self.source is not None:
+            return file_questions(self.source, self.toolbox, domain, self.cases)
+        return domain_questions(domain, self.queries or MEASURING)
 
 
 def evaluated(
@@ -206,10 +207,10 @@ def evaluated(
     encoder = UncachedQuestions(default_encoder())
     groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
     with plan_store(questions.known, encoder) as store:
-        made = make_planners(names, questions, store, encoder, model, removal=removal)
+        result = make_planners(names, questions, store, encoder, model, removal=removal)
         for line in questions.notes:
             note(line)
-        planners, asked = dict(made.planners), dict(made.removal)
+        planners, asked = dict(result.planners), dict(result.removal)
         if controls:
             shuffled = ShuffledPlans(questions.items, seed)
             planners |= {"fallback plan": FallbackPlanner(), "gold plans shuffled": shuffled}
@@ -217,7 +218,7 @@ def evaluated(
         return evaluate(
             questions.items,
             planners,
-            constrained=made.constrained,
+            constrained=result.constrained,
             removal=asked if removal else None,
             new_class=new_class,
             groups=groups,
@@ -242,7 +243,7 @@ def _show(
     as_json: bool,
 ) -> None:
     from casewright.finetune.evaluation import tables, to_markdown
-    from casewright.finetune.evaluation.markdown import NOTES
+    from casewright.finetune.evaluation.tables import NOTES
     from casewright.serve.cli.measured import machine
     from casewright.serve.cli.output import print_json, print_table
 
@@ -254,9 +255,9 @@ def _show(
         except OSError as error:
             raise InputError(f"--markdown {markdown} cannot be written: {error}.") from error
     if as_json:
-        told = {**evaluation.to_json(), "settings": settings, "machine": machine()}
+        facts = {**evaluation.to_json(), "settings": settings, "machine": machine()}
         notes = [*NOTES, *questions.notes]
-        print_json({**told, "conversion": questions.conversion, "notes": notes})
+        print_json({**facts, "conversion": questions.conversion, "notes": notes})
         return
     for table in tables(evaluation):
         print_table(table.columns, table.rows, table.title)

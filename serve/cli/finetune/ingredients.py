@@ -1,4 +1,4 @@
-"""What a recipe's ``[data]`` names, read: from a domain, or from a team's own files."""
+"""Reads what a recipe's ``[data]`` names: of a domain, or of a team's own files."""
 
 from __future__ import annotations
 

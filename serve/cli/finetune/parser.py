@@ -1,7 +1,8 @@
-"""`casewright finetune parser`: the plan parser, trained on toolboxes of many fields."""
+"""`casewright finetune parser` and `adapt`: the plan parser, trained for all tools or for yours."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +12,8 @@ import typer
 from casewright.serve.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from casewright.finetune.parser.brought_along import BroughtAlong
-    from casewright.finetune.parser.episodes import Source
+    from casewright.finetune.parser.episodes import BroughtAlong, Source
+
 
 #: Episodes of a domain's queries in each pass.
 DOMAIN_PARTS = 30
@@ -21,18 +22,19 @@ CASES, ASKED_BACK = (0, 5), 0.1
 
 
 app = typer.Typer(add_completion=False)
+ParserFolder = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        help="The folder to write the parser to. A training that was stopped there goes on.",
+        metavar="FOLDER",
+    ),
+]
 
 
 @app.command("parser")
 def finetune_parser(
-    target: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            help="The folder to write the parser to. A training that was stopped there goes on.",
-            metavar="FOLDER",
-        ),
-    ],
+    target: ParserFolder,
     minutes: Annotated[float, typer.Option(min=0, help="How long it is trained.")] = 60,
     start: Annotated[
         Path | None,
@@ -64,8 +66,8 @@ def finetune_parser(
     import random
 
     from casewright.finetune.corpus import read_corpus, training_toolboxes
+    from casewright.finetune.parser.episodes import digest, drawing, parts_of
     from casewright.finetune.parser.measuring import asking, fitted, planned, scored, shares
-    from casewright.finetune.parser.sources import digest, drawing, parts_of
     from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
     from casewright.planner.parser.runtime import open_runtime
     from casewright.planner.parser.weights import ParserCard, read_card, save_parser
@@ -84,20 +86,20 @@ def finetune_parser(
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
     figures: dict[str, float] = {}
-    found = []
+    results = []
     for cases in CASES:
         own = list(scored(runtime, boxes, cases, seed))
         figures |= shares(own, f"{cases} cases")
-        found += own
+        results += own
     if held:
         brought = [
-            one
+            item
             for query in held
-            for one in planned(runtime, query.record.request(source.toolbox).toolbox, [], [query])
+            for item in planned(runtime, query.record.request(source.toolbox).toolbox, [], [query])
         ]
         figures |= shares(brought, "tools that a message brings along")
-    curve = fitted(found)
-    told: dict[str, Any] = {
+    curve = fitted(results)
+    facts: dict[str, Any] = {
         "corpus": digest(taught),
         "domain": domain,
         "from": read_card(start).training if start else None,
@@ -107,19 +109,18 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    card = replace(curve, asks_below=asking(found, curve, ASKED_BACK), training=told)
+    card = replace(curve, asks_below=asking(results, curve, ASKED_BACK), training=facts)
     save_parser(target, trained_parts(network), card)
     if as_json:
-        print_json({"folder": str(target), **told})
+        print_json({"folder": str(target), **facts})
     else:
-        print_table(["figure", "value"], [[name, str(value)] for name, value in told.items()])
+        print_table(["figure", "value"], [[name, str(value)] for name, value in facts.items()])
 
 
 def _sources(domain: str) -> tuple[Source, BroughtAlong]:
     """Return a domain's tools, pools and messages, and apart those that bring tools along."""
     from casewright.finetune.examples.data_section import DataSection
-    from casewright.finetune.parser.brought_along import brought_along
-    from casewright.finetune.parser.episodes import Source
+    from casewright.finetune.parser.episodes import Source, brought_along
     from casewright.serve.cli.finetune.ingredients import ingredients
     from casewright.stores import default_encoder
 
@@ -127,3 +128,100 @@ def _sources(domain: str) -> tuple[Source, BroughtAlong]:
     alone = [q for q in read.queries if not q.record.tools_extra and not q.record.tools_removed]
     source = Source(domain, read.toolbox, read.pools, alone)
     return source, brought_along(domain, read.toolbox, read.queries)
+
+
+#: Minutes of the whole that loading and saving take.
+KEPT_MINUTES = 0.5
+
+
+@app.command("adapt")
+def finetune_adapt(
+    domain: Annotated[
+        str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
+    ],
+    source: Annotated[
+        Path,
+        typer.Option("--input", help="20 to 500 annotated messages, JSON Lines.", metavar="FILE"),
+    ],
+    target: ParserFolder,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="What all of it may take, about.", metavar="MINUTES")
+    ] = 8.0,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="The parser to start from; the one that ships by default.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of episodes.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train the plan parser that ships on with annotated messages for your own tools.
+
+    Writes a parser, which ask, plan, serve and eval take as --adapter.
+    """
+    begun = time.monotonic()
+    from casewright.finetune.corpus import training_toolboxes
+    from casewright.finetune.parser.training import (
+        CHECKPOINT,
+        SETTINGS,
+        adapt_parser,
+        trained_parts,
+    )
+    from casewright.finetune.training.run import check_writable
+    from casewright.planner.parser.weights import FOLDER, read_card, save_parser
+    from casewright.serve.cli.output import print_json, print_table
+    from casewright.stores.progress import note
+
+    check_writable(target)
+    card = read_card(start or FOLDER)
+    own = _source(domain, source)
+    note(f"Training on {len(own.queries)} messages, at most {minutes:g} minutes …")
+    left = max(0.0, minutes - (time.monotonic() - begun) / 60 - KEPT_MINUTES)
+    settings = replace(SETTINGS, minutes=left, seed=seed)
+    network = adapt_parser(own, training_toolboxes(), target, start or FOLDER, settings)
+    facts: dict[str, Any] = {
+        "domain": domain,
+        "toolbox": own.toolbox.fingerprint(),
+        "messages": len(own.queries),
+        "minutes": minutes,
+        "seed": seed,
+        "from": card.training,
+    }
+    # How sure it may be is known of the parser that it started from.
+    save_parser(target, trained_parts(network), replace(card, training=facts))
+    (target / CHECKPOINT).unlink(missing_ok=True)
+    following = [
+        f"casewright eval --domain {domain} --input test.jsonl --adapter {target}",
+        f'casewright ask --domain {domain} --adapter {target} "…"',
+    ]
+    if as_json:
+        print_json({"folder": str(target), "next": following, **facts})
+        return
+    rows = [[name, str(facts[name])] for name in ("domain", "messages", "minutes")]
+    print_table(["figure", "value"], rows, str(target))
+    typer.echo("Measure it on messages that it has not seen, and ask:")
+    typer.echo("".join(f"  {line}\n" for line in following), nl=False)
+
+
+def _source(domain: str, file: Path) -> Source:
+    """Return a domain's tools with the messages of a file.
+
+    Raises:
+        InputError: They are too few or too many, or one is not right for the tools.
+    """
+    from casewright.domains import find_domain
+    from casewright.finetune.examples.query_pool import query_pool
+    from casewright.finetune.parser.episodes import Source
+    from casewright.finetune.parser.training import check_count
+    from casewright.planner import read_annotated
+    from casewright.serve.cli.finetune.ingredients import domain_toolbox
+    from casewright.stores import default_encoder
+
+    queries = read_annotated(file)
+    check_count(file, len(queries))
+    toolbox = domain_toolbox(domain, default_encoder())
+    measuring = [query.query for query in find_domain(domain).measuring_queries()]
+    return Source(domain, toolbox, {}, query_pool(queries, toolbox, measuring).queries)

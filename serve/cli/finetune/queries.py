@@ -1,8 +1,8 @@
-"""`casewright finetune sample`, `annotate` and `write-queries`: which queries to learn from."""
+"""`casewright finetune sample`, `annotate`, `write-queries` and `pools`: queries to learn from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -161,16 +161,15 @@ def annotate(
 
     from casewright.finetune.queries.annotation import annotate as annotated
     from casewright.finetune.queries.annotation import rest_file, sheet_lines, write_rest
-    from casewright.finetune.queries.query_files import check_output
-    from casewright.finetune.queries.resumed_lines import ResumedLines
+    from casewright.finetune.queries.query_files import ResumedLines, check_output
     from casewright.planner import ChatPlanner
     from casewright.serve.cli.output import print_json
     from casewright.serve.cli.own_tools import own_tools
     from casewright.stores.progress import progress_bar
 
     check_output(output, source)
-    place = rest_file(output, rest)
-    check_output(place, source)
+    rest_path = rest_file(output, rest)
+    check_output(rest_path, source)
     lines = sheet_lines(source)
     chat = None if model is None else _chat_model(model)
     kept = ResumedLines(output)
@@ -182,26 +181,26 @@ def annotate(
             labels = {query.label for query in own.queries}
             report = annotated(lines, kept, own.toolbox, labels, planner=planner, advance=advance)
     if report.rest:
-        write_rest(place, report)
-    told = {
+        write_rest(rest_path, report)
+    facts = {
         "file": str(output),
         "added": report.added,
         "by_model": report.by_model,
         "already": report.already,
         "empty": len(report.problems) - report.wrong,
         "wrong": report.wrong,
-        "rest": str(place) if report.rest else None,
+        "rest": str(rest_path) if report.rest else None,
         "stopped": report.stopped or None,
     }
     if as_json:
-        print_json({**told, "problems": [asdict(problem) for problem in report.problems]})
+        print_json({**facts, "problems": [asdict(problem) for problem in report.problems]})
     else:
-        _print_annotated(told, report.problems)
+        _print_annotated(facts, report.problems)
     if report.stopped:
         fail(f"The model was asked no more. {report.stopped}")
     if report.wrong:
         fail(
-            f"{report.wrong} of {len(lines)} lines are wrong. Correct them in {place} and give "
+            f"{report.wrong} of {len(lines)} lines are wrong. Correct them in {rest_path} and give "
             "that as --input."
         )
 
@@ -232,9 +231,8 @@ def write_queries(
     What is kept has a plan that can be run, whose texts stand in the question, and is unlike what
     is there. Run again, it goes on where it stopped.
     """
-    from casewright.finetune.queries.query_files import check_output
+    from casewright.finetune.queries.query_files import ResumedLines, check_output
     from casewright.finetune.queries.query_writer import QueryWriter, WriterSettings
-    from casewright.finetune.queries.resumed_lines import ResumedLines
     from casewright.serve.cli.output import print_json, print_table
     from casewright.serve.cli.own_tools import own_tools
     from casewright.stores.progress import note, progress_bar
@@ -250,7 +248,7 @@ def write_queries(
         note(f"Asking {model} for queries of {len(writer.wanted)} kinds of plans …")
         with progress_bar("Writing", len(writer.wanted), show=shown(True)) as advance:
             report = writer.write(kept.append, kept.records, advance)
-    told = {
+    facts = {
         "file": str(output),
         "written": report.written.total(),
         "already": len(kept.records),
@@ -266,9 +264,9 @@ def write_queries(
             {"kind": w.name, "written": report.written[w.name], "missing": report.missing[w.name]}
             for w in writer.wanted
         ]
-        print_json({**told, "kinds": by_kind})
+        print_json({**facts, "kinds": by_kind})
     else:
-        rows = [[name, value] for name, value in told.items() if isinstance(value, (int, str))]
+        rows = [[name, value] for name, value in facts.items() if isinstance(value, (int, str))]
         print_table(["figure", "value"], rows)
         if report.dropped:
             dropped = [[why.value, count] for why, count in report.dropped.most_common()]
@@ -293,7 +291,7 @@ def _chat_model(name: str) -> Any:
 
 
 def shown(slow: bool) -> bool | None:
-    """Say whether a bar is shown: on a terminal, also for few items where each takes long."""
+    """Return whether a bar is shown: on a terminal, also for few items where each takes long."""
     import sys
 
     return sys.stderr.isatty() if slow else None
@@ -314,3 +312,58 @@ def fail(message: str) -> None:
     """End with a user's error; with --json its object would stand beside the result."""
     typer.echo(f"error: {message}", err=True)
     raise typer.Exit(2)
+
+
+@app.command("pools")
+def finetune_pools(
+    toolbox: Annotated[Path, typer.Option(help="A file of your own tools, JSON.", metavar="FILE")],
+    model: Annotated[str, typer.Option(help="A chat model, as provider:model.", metavar="NAME")],
+    output: Annotated[
+        Path, typer.Option(help="The pools; tools that it has are not asked for.", metavar="FILE")
+    ],
+    seconds: Annotated[float, typer.Option(min=0.1, help="Deadline of one tool's call.")] = 120.0,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a chat model for other names and descriptions of your tools, which TEvo draws from.
+
+    Run again, it goes on where it stopped, and asks once more for tools that got no pool.
+    """
+    from casewright.finetune.examples.pool_maker import PoolMaker
+    from casewright.finetune.queries.query_files import check_output
+    from casewright.planner import chat_model
+    from casewright.serve.cli.output import print_json
+    from casewright.stores.progress import progress_bar
+    from casewright.tools import toolbox_from_file
+
+    check_output(output, toolbox)
+    tools = toolbox_from_file(toolbox)
+    with progress_bar("Asking for pools", len(tools), show=shown(True)) as advance:
+        maker = PoolMaker(chat_model(model), seconds=seconds, tell=lambda tool: advance(1))
+        result = maker.make(tools, output)
+    rows = [
+        {
+            "tool": name,
+            "names": len(pool.names),
+            "descriptions": len(pool.descriptions),
+            "dropped": result.dropped.get(name, 0),
+        }
+        for name, pool in result.pools.items()
+    ]
+    if as_json:
+        print_json({"file": str(output), "tools": rows, "failed": result.failed})
+    else:
+        _print_pools(rows, result.failed, str(output))
+    if result.failed:
+        fail(
+            f"{len(result.failed)} of {len(tools)} tools have no pool. Run the command again to "
+            "ask for them once more."
+        )
+
+
+def _print_pools(rows: Sequence[Mapping[str, Any]], failed: Mapping[str, str], title: str) -> None:
+    from casewright.serve.cli.output import print_table
+
+    columns = ["tool", "names", "descriptions", "dropped"]
+    print_table(columns, [[row[column] for column in columns] for row in rows], title)
+    for name, why in failed.items():
+        typer.echo(f"No pool for {name}: {why}")

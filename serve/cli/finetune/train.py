@@ -66,12 +66,12 @@ def finetune_train(
     from casewright.finetune.training.train import train
     from casewright.serve.cli.output import print_json, print_table
 
-    told = Recipe.read(find_recipe(recipe), files=False)
+    sections = Recipe.read(find_recipe(recipe), files=False)
     try:
         result = train(
-            told.model if base is None else told.model.based_on(base),
-            told.lora,
-            told.training,
+            sections.model if base is None else sections.model.based_on(base),
+            sections.lora,
+            sections.training,
             data,
             target,
             start=start,
