@@ -1,1 +1,1 @@
-"""What Casewright is measured by; a bench takes what its command's options say."""
+"""The benches of Casewright: each measures by its command's options, and returns a report."""

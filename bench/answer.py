@@ -1,4 +1,4 @@
-"""How long an answer takes: warm in process, and from a cold start of the command line."""
+"""The time of an answer: warm in process, and from a cold start of the command line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from casewright.bench.harness import open_ground, p50, p95, timed
+from casewright.bench.harness import first_scope, open_ground, p50, p95, timed
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
-from casewright.serve.session.scopes import demo_scope
 from casewright.stores import CaseStore
 from casewright.stores.progress import progress_bar
 
-#: Starts of the command line, each; the median is told.
+#: Cold starts of each command; the figure is their median.
 STARTS = 5
 PARTS = ("planning", "execution", "generation")
 
@@ -25,8 +24,8 @@ PARTS = ("planning", "execution", "generation")
 def measure_answer(domain_name: str, count: int) -> Report:
     """Time whole answers (plan, look-ups, wording) to annotated queries, and cold starts.
 
-    Questions are encoded without a cache. A query is left out of nothing here: what is timed is
-    the work, not whether the plan is right.
+    Questions are encoded without a cache. The queries are among the plan cases: the work is timed,
+    not the accuracy.
     """
     rows: list[dict[str, Any]] = []
     with open_ground(domain_name) as ground, CaseStore(plan_schema(ground.uncached)) as plans:
@@ -35,13 +34,13 @@ def measure_answer(domain_name: str, count: int) -> Report:
         plans.add(ground.opened.plan_cases.all())
         generator = ExtractiveGenerator(ground.encoder)
         graph = build_graph(ground.toolbox, CasePlanner(plans), generator)
-        asked: list[Any] = [
+        questions: list[Any] = [
             {"question": query.query, "context": query.record.context} for query in chosen
         ]
-        ask = partial(graph.invoke, context=RunContext(scope=demo_scope(domain.scopes)))
-        ask(asked[0])
-        with progress_bar("Answering", len(asked)) as advance:
-            for given in asked:
+        ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
+        ask(questions[0])
+        with progress_bar("Answering", len(questions)) as advance:
+            for given in questions:
                 state, spent = timed(partial(ask, given))
                 answer = state["answer"]
                 parts = {name: answer["usage"][f"{name}_ms"] for name in PARTS}

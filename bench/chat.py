@@ -1,4 +1,4 @@
-"""How a chat model plans over HTTP, beside the case planner: calls, tokens, time, and what came."""
+"""The plans of a chat model over HTTP, beside the case planner: calls, tokens, time, shares."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, ChatPlanner, Planner, chat_model, plan_store
-from casewright.planner.chat_call import ask
-from casewright.planner.chat_failure import failure
+from casewright.planner.chat_call import ask, failure
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import Toolbox
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: What the random model is called, and the most tokens that it writes: those of a long plan.
+#: The random model's name, and the most tokens that it writes: those of a long plan.
 RANDOM, RANDOM_TOKENS = "random-mistral", 64
 #: Completions of one token that are timed, after some that are not: a server's first are slower.
 ROUND_TRIPS, WARM = 20, 2
-#: What `transformers serve` needs beside transformers, and what is run: it ends with its standard
-#: input. A parent that is killed can end nobody; the pipe is closed whatever happens to it.
+#: The packages that `transformers serve` needs beside transformers, and the server's code: it ends
+#: with its standard input. A killed parent ends nobody, but its end of the pipe is closed.
 NEEDED = ("fastapi", "openai", "uvicorn")
 SERVER = """\
 import os, sys, threading
@@ -79,9 +78,7 @@ class CallLog(BaseCallbackHandler):
         """All calls so far."""
         return list(self._calls.values())
 
-    def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[Any], *, run_id: UUID, **more: Any
-    ) -> None:
+    def on_chat_model_start(self, *given: Any, run_id: UUID, **more: Any) -> None:
         """See LangChain."""
         self._calls[run_id] = Call(time.perf_counter())
 
@@ -97,12 +94,12 @@ class CallLog(BaseCallbackHandler):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One query, planned for.
+    """The plan of one query.
 
     Attributes:
-        milliseconds: The whole plan.
+        milliseconds: Of the whole plan.
         calls: Calls of the model.
-        waited: Milliseconds spent in them.
+        waited: Milliseconds in them.
         tokens: ``input`` and ``output``, by the server's own count.
         fallback: Why the plan is not the planner's own; empty where it is.
         unanswered: The last call failed, or was not over in time.
@@ -127,7 +124,7 @@ class Served:
     parameters: int | None = None
 
     def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
-        """Return the client that users have, by LangChain's name for it.
+        """Return the client, by LangChain's name for it, as users have it.
 
         Args:
             tokens: The most that an answer may have; ``None`` leaves it to the server.
@@ -137,7 +134,7 @@ class Served:
         return chat_model(f"openai:{self.name}", base_url=self.url, **bound, **settings)
 
     def round_trips(self, seconds: float) -> list[float]:
-        """Return the milliseconds of completions of one token, which cost next to no computing.
+        """Return the milliseconds of completions of one token, which take little computing.
 
         Raises:
             InputError: The server does not answer within so many seconds.
@@ -156,8 +153,8 @@ def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator
 
     Args:
         url: Of an API.
-        model: What that server calls its model.
-        texts: What the random model's tokenizer is trained on.
+        model: The server's name of its model.
+        texts: The training texts of the random model's tokenizer.
 
     Raises:
         InputError: Only one of ``url`` and ``model`` is given.
@@ -168,8 +165,8 @@ def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator
     if url is not None and model is not None:
         yield Served(url, model)
         return
-    with TemporaryDirectory(prefix="casewright-model-") as own:
-        folder = Path(own) / RANDOM
+    with TemporaryDirectory(prefix="casewright-model-") as parent:
+        folder = Path(parent) / RANDOM
         parameters = save_random_model(folder, texts)
         with local_server(folder) as address:
             yield Served(address, RANDOM, parameters)
@@ -191,12 +188,12 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         raise DependencyError(
             f"A local server needs {', '.join(missing)}. Run: pip install 'casewright[bench]'"
         )
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = str(taken.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     command = [sys.executable, "-c", SERVER, "serve", folder.name]
     command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
-    # A proxy that the environment names does not lead to this machine.
+    # A proxy of the environment does not lead to this machine.
     opener = build_opener(ProxyHandler({}))
 
     def address(written: str) -> str | None:
@@ -206,7 +203,7 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         return None
 
     with TemporaryDirectory(prefix="casewright-caches-") as caches:
-        # It looks for nothing outside its folder, and writes its caches into one that is removed.
+        # It fetches nothing, and writes its caches into a folder that is removed.
         settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HOME": caches}
         options: dict[str, Any] = {"cwd": folder.parent, "env": {**os.environ, **settings}}
         with running(command, address, seconds=seconds, **options) as (url, _):
@@ -222,15 +219,15 @@ def measure_chat(
     tokens: int | None = None,
     seconds: float = 30.0,
 ) -> Report:
-    """Plan by a chat model of an OpenAI-compatible server, and by the case planner.
+    """Plan for the same queries by a chat model over HTTP and by the case planner.
 
-    Both plan for the same queries, which are no plan cases. Without a URL a server is started on
-    this machine with a small model of random weights, which plans nothing: then transport and
-    control flow are measured, and no quality.
+    The queries are no plan cases. Without a URL a server is started on this machine with a small
+    model of random weights, which plans nothing: then transport and control flow are measured, and
+    no quality.
     """
     ground = read_ground(domain_name)
     known, kept = ground.domain.queries(), ground.measuring(queries)
-    picked = [kept[place * len(kept) // queries] for place in range(queries)]
+    picked = [kept[number * len(kept) // queries] for number in range(queries)]
     limit = RANDOM_TOKENS if tokens is None and url is None else tokens
     log = CallLog()
     with served(url, model, (f"{query.query}\n{query.plan}" for query in known)) as server:
@@ -239,17 +236,17 @@ def measure_chat(
             case_planner = make_planner(CASE_PLANNER, cases, ground.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
             planned = {
-                name: _plan_all(one, picked, ground.toolbox, log)
-                for name, one in (("chat", planner), ("case", case_planner))
+                name: _plan_all(own, picked, ground.toolbox, log)
+                for name, own in (("chat", planner), ("case", case_planner))
             }
-    reasons = Counter(one.fallback for one in planned["chat"] if one.fallback and one.unanswered)
+    reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
     if server.parameters is not None:
-        told = (
+        random = (
             f"A random model of {server.parameters:,} parameters answered: it cannot plan. Only "
             "transport and control flow are measured: requests, answers, repair and fallback."
         )
-        notes = [told, *notes]
+        notes = [random, *notes]
     return Report(
         bench="chat",
         settings={
@@ -265,7 +262,7 @@ def measure_chat(
             "one_token_ms_p50": p50(trips),
             "one_token_ms_p95": p95(trips),
             "chat_ms_outside_calls_p50": p50(
-                [one.milliseconds - one.waited for one in planned["chat"]]
+                [plan.milliseconds - plan.waited for plan in planned["chat"]]
             ),
         },
         rows=[{"planner": name, **_row(own)} for name, own in planned.items()],
@@ -277,14 +274,14 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
 ) -> list[Planned]:
-    """Plan for every query in turn, and for the first once before."""
+    """Return the plans of the queries in turn; the first is planned for once before."""
     planner.plan(queries[0].record.request(toolbox))
-    found = []
+    plans = []
     for query in queries:
         before = len(log.calls)
         result = planner.plan(query.record.request(toolbox))
         now, calls = time.perf_counter(), log.calls[before:]
-        found.append(
+        plans.append(
             Planned(
                 result.milliseconds,
                 len(calls),
@@ -295,33 +292,33 @@ def _plan_all(
                 judge(query, result.plan).tools,
             )
         )
-    return found
+    return plans
 
 
-def _row(planned: Sequence[Planned]) -> dict[str, Any]:
+def _row(plans: Sequence[Planned]) -> dict[str, Any]:
     """Return the table's row of a planner: means over its plans, and shares of them."""
-    spent = [one.milliseconds for one in planned]
+    spent = [plan.milliseconds for plan in plans]
     shares = {
-        "valid_at_first": [not one.fallback and one.calls < 2 for one in planned],
-        "valid_repaired": [not one.fallback and one.calls >= 2 for one in planned],
-        "fallback": [bool(one.fallback) for one in planned],
-        "no_answer": [bool(one.fallback) and one.unanswered for one in planned],
-        "tools_own": [not one.fallback and one.right for one in planned],
-        "tools": [one.right for one in planned],
+        "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
+        "valid_repaired": [not plan.fallback and plan.calls >= 2 for plan in plans],
+        "fallback": [bool(plan.fallback) for plan in plans],
+        "no_answer": [bool(plan.fallback) and plan.unanswered for plan in plans],
+        "tools_own": [not plan.fallback and plan.right for plan in plans],
+        "tools": [plan.right for plan in plans],
     }
     return {
-        "plans": len(planned),
-        "calls": round(mean([one.calls for one in planned]), 3),
-        "tokens_in": round(mean([one.tokens.get("input", 0) for one in planned]), 1),
-        "tokens_out": round(mean([one.tokens.get("output", 0) for one in planned]), 1),
+        "plans": len(plans),
+        "calls": round(mean([plan.calls for plan in plans]), 3),
+        "tokens_in": round(mean([plan.tokens.get("input", 0) for plan in plans]), 1),
+        "tokens_out": round(mean([plan.tokens.get("output", 0) for plan in plans]), 1),
         "ms_p50": round(p50(spent), 2),
         "ms_p95": round(p95(spent), 2),
-        **{name: round(mean(held), 4) for name, held in shares.items()},
+        **{name: round(mean(values), 4) for name, values in shares.items()},
     }
 
 
 def _draw(axes: Any, planned: Mapping[str, Sequence[Planned]], trips: Sequence[float]) -> None:
-    times = {name: [one.milliseconds for one in own] for name, own in planned.items()}
+    times = {name: [plan.milliseconds for plan in own] for name, own in planned.items()}
     for name, spent in {**times, "a call of one token": trips}.items():
         axes.ecdf(spent, label=name)
     axes.set_xscale("log")

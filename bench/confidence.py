@@ -1,4 +1,4 @@
-"""How far a planner's confidence can be trusted: calibration, and accuracy against coverage."""
+"""The calibration of a planner's confidence, and its accuracy against coverage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from casewright.finetune.evaluation.outcome import Outcome
 
-#: Shares of the messages, the surest first, of which the accuracy is told.
+#: Shares of the messages, the surest first, whose accuracy is a row.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
-#: Groups of messages of like confidence, as many in each, that a calibration is read off.
+#: Groups of messages of similar confidence, as many in each, for the calibration.
 BINS = 8
 
 
@@ -22,13 +22,13 @@ class Confidences:
 
     Attributes:
         values: Of each plan, from 0 to 1.
-        right: Whether its graph with all arguments is the gold one.
-        asked: Whether the planner asks back.
+        right: True where the plan's graph with all arguments is the gold one.
+        asks: True where the planner asks back.
     """
 
     values: tuple[float, ...]
     right: tuple[bool, ...]
-    asked: tuple[bool, ...]
+    asks: tuple[bool, ...]
 
     def error(self) -> float:
         """Return the expected calibration error (Guo et al. 2017), over bins of equal size."""
@@ -43,15 +43,15 @@ class Confidences:
 
 
 def confidences(outcomes: Sequence[Outcome]) -> Confidences | None:
-    """Return how sure a planner was of its plans; ``None`` where it does not say."""
-    told = [
-        (result.confidence, one.graph_arguments, result.asks_back)
-        for one in outcomes
-        if (result := one.result) is not None and result.confidence is not None
+    """Return a planner's confidence in its plans; ``None`` where it has none."""
+    plans = [
+        (result.confidence, outcome.graph_arguments, result.asks_back)
+        for outcome in outcomes
+        if (result := outcome.result) is not None and result.confidence is not None
     ]
-    if not told:
+    if not plans:
         return None
-    return Confidences(*zip(*sorted(told, key=lambda row: -row[0]), strict=True))
+    return Confidences(*zip(*sorted(plans, key=lambda row: -row[0]), strict=True))
 
 
 def confidence_rows(planner: str, own: Confidences) -> list[dict[str, Any]]:
@@ -71,10 +71,10 @@ def confidence_rows(planner: str, own: Confidences) -> list[dict[str, Any]]:
 
 def confidence_figures(planner: str, own: Confidences) -> dict[str, float]:
     """Return calibration error, the share asked back, and how many of these plans are wrong."""
-    wrong = [not right for right, asked in zip(own.right, own.asked, strict=True) if asked]
+    wrong = [not right for right, asks in zip(own.right, own.asks, strict=True) if asks]
     figures = {
         f"calibration error, {planner}": own.error(),
-        f"asked back, share, {planner}": sum(own.asked) / len(own.asked),
+        f"asked back, share, {planner}": sum(own.asks) / len(own.asks),
     }
     if wrong:
         figures[f"of these wrong, share, {planner}"] = sum(wrong) / len(wrong)
@@ -82,7 +82,7 @@ def confidence_figures(planner: str, own: Confidences) -> dict[str, float]:
 
 
 def drawn(planners: Mapping[str, Confidences]) -> Callable[[Any], None]:
-    """Return what draws the reliability curve of each planner."""
+    """Return a function that draws the reliability curve of each planner."""
 
     def draw(axes: Any) -> None:
         axes.plot([0, 1], [0, 1], color="0.7", linestyle=":", label="as sure as right")

@@ -1,4 +1,4 @@
-"""How good the planners are at follow-ups: with their history, without it, with another's."""
+"""The accuracy of planners on follow-ups: with their history, without it, with another's."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def measure_conversations(domain_name: str) -> Report:
     """
     ground = read_ground(domain_name)
     domain, toolbox = ground.domain, ground.toolbox
-    kept = [one for one in domain.conversations() if one.measuring]
+    kept = [talk for talk in domain.conversations() if talk.measuring]
     if not kept:
         raise InputError(
             f"Domain {domain_name!r} has no conversations for measuring. Try --domain shopping."
         )
-    follow_ups = [turn for one in kept for turn in one.follow_ups]
+    follow_ups = [turn for talk in kept for turn in talk.follow_ups]
     alone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
     rows: list[dict[str, Any]] = []
     figures = {
@@ -77,7 +77,7 @@ def _histories(kept: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
     for at, conversation in enumerate(kept):
         length = len(conversation.turns)
         alike = [*kept[at + 1 :], *kept[:at]]
-        other = next(one for one in alike if len(one.turns) == length)
+        other = next(talk for talk in alike if len(talk.turns) == length)
         own += [query.record.turns() for _, query in conversation.follow_ups]
         others += [query.record.turns() for _, query in other.follow_ups]
     return {"own history": own, "no history": [()] * len(own), "another's history": others}
@@ -103,9 +103,9 @@ def _unchanged(
     """Return the share of plans that a conversation on something else leaves as they are."""
     same = []
     with progress_bar("Questions that stand alone", len(alone)) as advance:
-        for place, query in enumerate(alone):
+        for number, query in enumerate(alone):
             request = query.record.request(toolbox)
-            before = kept[place % len(kept)].turns[-1].record.turns()
+            before = kept[number % len(kept)].turns[-1].record.turns()
             changed = planner.plan(replace(request, history=before)).plan
             same.append(planner.plan(request).plan == changed)
             advance(1)

@@ -1,4 +1,4 @@
-"""How close the executor comes to a plan's critical path, beside LangGraph ``Send`` waves."""
+"""The time of plans over their critical path, by the executor and by LangGraph ``Send`` waves."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from casewright.bench.dags import Dag, FixedPlanner, random_dag, work_toolbox
 from casewright.bench.harness import p50, p95
 from casewright.bench.report import Report
 from casewright.graph import Limits, RunContext, build_graph
+from casewright.graph.random_plans import Dag, random_dag, work_toolbox
+from casewright.planner.fixed import FixedPlanner
 from casewright.stores.progress import progress_bar
 
 
 def measure_executor(dags: int, seed: int) -> Report:
     """Run random plans of 1 to 12 steps of 50 to 150 ms: by this graph, async and from a thread.
 
-    What is timed is the whole graph (plan, execute, generate) with a planner that knows the plan,
-    so that LangGraph's own overhead counts; each plan is run by all three in turn.
+    The whole graph (plan, execute, generate) is timed with a planner that knows the plan, so that
+    LangGraph's own overhead counts; each plan is run by all three in turn.
     """
     rng = random.Random(seed)
     plans = [random_dag(rng) for _ in range(dags)]
@@ -72,12 +73,12 @@ async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
         for dag in plans:
             limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
             graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
-            asked: Any = {"question": "how long"}
+            question: Any = {"question": "how long"}
             waves = send_waves(dag)
             started = time.perf_counter()
-            await graph.ainvoke(asked, context=RunContext())
+            await graph.ainvoke(question, context=RunContext())
             own = time.perf_counter()
-            graph.invoke(asked, context=RunContext())
+            graph.invoke(question, context=RunContext())
             blocking = time.perf_counter()
             await waves.ainvoke({})
             times.append((own - started, blocking - own, time.perf_counter() - blocking))
@@ -86,7 +87,7 @@ async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Say whether waves take longer than the critical path."""
+    """Return whether waves take longer than the critical path."""
     by_waves = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return by_waves > dag.critical_path() + 1e-9
 
@@ -97,7 +98,7 @@ class _State(TypedDict, total=False):
 
 
 def send_waves(dag: Dag) -> Any:
-    """Compile the usual graph for a plan in LangGraph: waves, one by one, each by ``Send``."""
+    """Return the usual graph for a plan in LangGraph: waves, one by one, each by ``Send``."""
     waves = dag.waves()
 
     async def step(given: dict[str, int]) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""How good the planners are, as they are shipped, on queries that are for measuring only."""
+"""The accuracy of the planners as they are shipped, on queries that are for measuring only."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from casewright.finetune.evaluation import as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
 from casewright.planner.fallback import FallbackPlanner
-from casewright.planner.named import CASE_PLANNER, SHAPE_PLANNER, make_planner
+from casewright.planner.named import CASE_PLANNER, PARSER, make_planner
 from casewright.planner.request import Planner
 from casewright.planner.shipped import SHIPPED, is_shipped
 
 
 def shipped_planners() -> tuple[str, ...]:
-    """Return the case planner with and without its reader, and the model where it ships."""
-    return (CASE_PLANNER, SHAPE_PLANNER, *((SHIPPED,) if is_shipped() else ()))
+    """Return the case planner, the plan parser, and the language model where it ships."""
+    return (CASE_PLANNER, PARSER, *((SHIPPED,) if is_shipped() else ()))
 
 
 def measure_frozen(domain_name: str) -> Report:

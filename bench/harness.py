@@ -1,7 +1,9 @@
-"""What benches share: a domain to measure on, verdicts on plans, turns, times, servers."""
+"""The parts that benches share: a domain to measure on, verdicts, turns, times, servers."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
@@ -55,13 +57,13 @@ class Ground:
 
     def measuring(self, count: int = 1) -> list[AnnotatedQuery]:
         """Return the queries that are for measuring only; ``InputError`` where there are fewer."""
-        kept = self.domain.measuring_queries()
-        if len(kept) < count:
+        queries = self.domain.measuring_queries()
+        if len(queries) < count:
             raise InputError(
-                f"Domain {self.domain.name!r} has {len(kept) or 'no'} queries for measuring only. "
-                "Take --domain shopping, or ask for fewer."
+                f"Domain {self.domain.name!r} has {len(queries) or 'no'} queries for measuring "
+                "only. Take --domain shopping, or ask for fewer."
             )
-        return kept
+        return queries
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
 
     Args:
         name: The domain's.
-        uncached: What its tools are asked is encoded each time, too.
+        uncached: Encode the tools' arguments each time, too.
     """
     from casewright.domains import find_domain
 
@@ -89,6 +91,11 @@ def read_ground(name: str) -> Ground:
         return ground
 
 
+def first_scope(domain: Domain) -> dict[str, str]:
+    """Return the first values of a domain's scope fields that have any."""
+    return {field: values[0] for field, values in domain.scopes.items() if values}
+
+
 def verdicts_of(
     planner: Planner,
     queries: Sequence[AnnotatedQuery],
@@ -96,23 +103,23 @@ def verdicts_of(
     label: str = "Planning",
     histories: Sequence[Sequence[Turn]] | None = None,
 ) -> list[Verdict]:
-    """Plan for every query, with the turns before it where there are any, and judge the plans."""
-    found = []
+    """Return verdicts on the plans of queries, with the turns before each where there are any."""
+    verdicts = []
     with progress_bar(label, len(queries), show=None) as advance:
-        for place, query in enumerate(queries):
+        for number, query in enumerate(queries):
             request = query.record.request(toolbox)
             if histories is not None:
-                request = replace(request, history=histories[place])
+                request = replace(request, history=histories[number])
             result = planner.plan(request)
-            found.append(judge(query, result.plan, result.milliseconds))
+            verdicts.append(judge(query, result.plan, result.milliseconds))
             advance(1)
-    return found
+    return verdicts
 
 
 def mean(values: ArrayLike | Sequence[Any]) -> float:
     """Return the mean of some values; NaN of none."""
-    held = np.asarray(values, dtype=np.float64)
-    return float(held.mean()) if held.size else float("nan")
+    array = np.asarray(values, dtype=np.float64)
+    return float(array.mean()) if array.size else float("nan")
 
 
 def p50(values: ArrayLike) -> float:
@@ -135,27 +142,29 @@ def take_turns(
 ) -> dict[str, list[Done]]:
     """Let every system do every piece of work, one system after the other, none always first.
 
-    What else the machine does meets all of them. Before, each does the first pieces for nothing,
+    Other load on the machine meets all of them. Before, each does the first pieces untimed,
     ``warm`` of them, and those that are ``warmed`` all, since they record what they need first.
 
     Returns:
-        By name what was done, in the order of the work, ``repeats`` times.
+        The results by system, in the order of the work, ``repeats`` times.
     """
     names = list(systems)
-    done: dict[str, list[Done]] = {name: [] for name in names}
-    before = [(name, one) for name in names for one in (work if name in warmed else work[:warm])]
+    results: dict[str, list[Done]] = {name: [] for name in names}
+    before = [
+        (name, piece) for name in names for piece in (work if name in warmed else work[:warm])
+    ]
     count = len(before) + len(names) * len(work) * repeats
     with slow_progress(description, count) as advance:
-        for name, one in before:
-            systems[name](one)
+        for name, piece in before:
+            systems[name](piece)
             advance(1)
         for repeat in range(repeats):
-            for place, one in enumerate(work):
-                first = (repeat + place) % len(names)
+            for number, piece in enumerate(work):
+                first = (repeat + number) % len(names)
                 for name in (*names[first:], *names[:first]):
-                    done[name].append(systems[name](one))
+                    results[name].append(systems[name](piece))
                     advance(1)
-    return done
+    return results
 
 
 def slow_progress(description: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -164,7 +173,7 @@ def slow_progress(description: str, total: int) -> AbstractContextManager[Callab
 
 
 def timed(work: Callable[[], Done], device: torch.device | None = None) -> tuple[Done, float]:
-    """Do something, on a GPU perhaps; return what came of it, and its milliseconds."""
+    """Return the result of some work, on a GPU perhaps, and its milliseconds."""
     synchronize(device)
     started = time.perf_counter()
     done = work()
@@ -173,7 +182,7 @@ def timed(work: Callable[[], Done], device: torch.device | None = None) -> tuple
 
 
 def synchronize(device: torch.device | None) -> None:
-    """Wait until a GPU has done what it was given."""
+    """Wait until a GPU has done its work."""
     if device is not None and device.type == "cuda":
         import torch
 
@@ -186,6 +195,7 @@ def running(
     address: Callable[[str], str | None],
     *,
     seconds: float = 120.0,
+    may_end: bool = False,
     **options: Any,
 ) -> Iterator[tuple[str, int]]:
     """Run a server while the block lasts; yield its address and its process id.
@@ -194,13 +204,14 @@ def running(
     end of its log is printed to stderr.
 
     Args:
-        command: What is run.
-        address: Finds the address in what the server wrote so far; ``None`` while it is not up.
+        command: The server's.
+        address: Returns the address from the server's log so far; ``None`` while it is not up.
         seconds: How long it may take to start.
+        may_end: The block may end the server itself.
         options: Of ``subprocess.Popen``.
 
     Raises:
-        CasewrightError: It does not start in time, or ends before it is told to.
+        CasewrightError: It does not start in time, or ends by itself.
     """
     with TemporaryDirectory(prefix="casewright-server-") as folder:
         log = Path(folder) / "log"
@@ -210,13 +221,36 @@ def running(
             )
         try:
             yield _address(process, log, address, seconds), process.pid
-            if (code := process.poll()) is not None:
+            if (code := process.poll()) is not None and not may_end:
                 raise CasewrightError(f"The server ended by itself, with code {code}.")
         except CasewrightError:
             note("The end of the server's log:\n" + "\n".join(_read(log).splitlines()[-SHOWN:]))
             raise
         finally:
-            _end(process)
+            process.terminate()
+            try:
+                process.wait(ENDING)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+
+
+def serving(
+    domain: str, *options: str, may_end: bool = False
+) -> AbstractContextManager[tuple[str, int]]:
+    """Serve a domain, as users start it, on a free port; see ``running``."""
+    command = [sys.executable, "-P", "-m", "casewright", "serve", "--without-tokens"]
+    command += ["--host", "127.0.0.1", "--port", "0", "--domain", domain, *options]
+    # The user's own settings of a service must not change what is measured.
+    settings = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
+
+    def address(written: str) -> str | None:
+        line = re.search(r"Serving on (http://\S+)", written)
+        return line and line[1]
+
+    return running(command, address, may_end=may_end, env=settings)
 
 
 def _address(
@@ -229,22 +263,11 @@ def _address(
     while time.perf_counter() < ends:
         if (code := process.poll()) is not None:
             raise CasewrightError(f"The server ended with code {code} before it was up.")
-        if found := address(_read(log)):
-            return found
+        if url := address(_read(log)):
+            return url
         time.sleep(0.1)
     raise CasewrightError(f"The server was not up within {seconds:g} s.")
 
 
 def _read(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(ENDING)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdin is not None:
-        process.stdin.close()

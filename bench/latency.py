@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright.bench.dags import FixedPlanner
-from casewright.bench.evidence import run_plan
 from casewright.bench.harness import mean, open_ground, p50, p95, take_turns, timed
-from casewright.bench.models import (
-    ModelChoice,
-    described,
-    measure_bandwidth,
-    tokenizer_texts,
-    weight_bytes,
-)
 from casewright.bench.report import Report
-from casewright.bench.scripts import (
-    PromptShape,
-    Range,
-    Script,
-    ScriptWriter,
-    check_shape,
-    no_tasks,
-    shuffled_queries,
-)
+from casewright.bench.scripts import Script, ScriptWriter, shuffled_queries
+from casewright.bench.writing import Writer, WritingTrial
+from casewright.domains.gold_plans import run_plan, scopes_of
 from casewright.errors import GrammarError
 from casewright.graph import RunContext, build_graph
 from casewright.graph.step_agent import CHARACTERS, ROWS, AgentRun, StepAgent, agent_prompt
 from casewright.planner import parse_plan, render_prompt
 from casewright.planner.decoding import Decoder
+from casewright.planner.fixed import FixedPlanner
 from casewright.planner.grammar import DONE, PlanGrammar
-from casewright.stores.progress import note
 
 if TYPE_CHECKING:
     from casewright.planner import AnnotatedQuery, PlanRequest, Prompt
@@ -45,12 +28,12 @@ if TYPE_CHECKING:
     from casewright.tools import Toolbox
 
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
-#: What systems are called in figures.
+#: The systems' names in figures.
 NAMES = {ONE_CALL: "one_call", AGENT: "step_agent", STATELESS: "stateless_agent"}
-#: Steps of the plans that are asked for.
+#: Numbers of steps of the plans.
 STEPS = (1, 2, 3, 4)
-#: By system, in the order of the questions, as often as they were asked.
-Done = Mapping[str, Sequence[AgentRun]]
+#: Runs by system, in the order of the questions, ``repeats`` times.
+Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
     "The same model, grammar and decoder for all; the prompt's head is kept, forced tokens take no "
     "model step. The plans are those of annotated queries whose every step finds something: the "
@@ -67,31 +50,15 @@ _NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyTrial:
-    """What the bench is run with: the command's options."""
-
-    domain: str = "shopping"
-    model: ModelChoice = field(default_factory=ModelChoice)
-    plans: int = 5
-    repeats: int = 1
-    shape: PromptShape | None = None
-    plan_tokens: Range = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_shape(self.shape, self.model)
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
-    """A question, who asks it, and how its plan is written.
+    """A question, its asker, and the scripts of its plan.
 
     Attributes:
         query: The annotated query.
         request: Its request.
-        scope: Somebody for whom every step of the plan finds something.
-        whole: How the plan is written in one call.
-        parts: How its steps are written in a call each, and then the word that ends them.
+        scope: An asker for whom every step of the plan finds something.
+        whole: The script of the plan in one call.
+        parts: The scripts of its steps, a call each, and of the word that ends them.
     """
 
     query: AnnotatedQuery
@@ -101,36 +68,33 @@ class Question:
     parts: Sequence[Script]
 
 
-def measure_latency(trial: LatencyTrial) -> Report:
+def measure_latency(trial: WritingTrial) -> Report:
     """Ask the same questions by one call and by the agent, with the domain's own tools.
+
+    Args:
+        trial: The options; ``plans`` is for each number of steps.
 
     Raises:
         InputError: The model cannot be had, or the domain has no queries with such plans.
     """
     trial.model.check_device()
-    load = os.getloadavg()
-    # What tools are asked is encoded each time, as it would be for a new question.
+    # The tools' arguments are encoded each time, as they would be for a new question.
     with open_ground(trial.domain, uncached=True) as ground:
-        toolbox, queries = ground.toolbox, ground.domain.queries()
-        model = trial.model.open(tokenizer_texts(toolbox, queries))
-        note(f"Planning with {model.name} on {model.device}.")
-        asked = shuffled_queries(queries, trial.seed)
-        scopes = ground.domain.scopes
-        askers = [dict(zip(scopes, values, strict=True)) for values in product(*scopes.values())]
-        questions = list(_questions(trial, model, toolbox, asked, askers))
+        writer, toolbox = Writer(trial, ground), ground.toolbox
+        queries = shuffled_queries(ground.domain.queries(), trial.seed)
+        askers = scopes_of(ground.domain)
+        questions = list(_questions(trial, writer.model, toolbox, queries, askers))
         if not questions:
-            raise no_tasks(trial.domain, trial.plan_tokens)
-        named = _Systems(model, toolbox, trial.shape).named()
-        warmed = list(named) if model.device.type == "cuda" else ()
-        bandwidth = measure_bandwidth(model.device)
-        looked = take_turns(named, questions, trial.repeats, "Asking", warmed)
-    # What it is at best: other work may have met one of the two.
-    bandwidth = max(bandwidth, measure_bandwidth(model.device))
+            raise trial.no_tasks()
+        systems = _Systems(trial, writer.model, toolbox).named()
+        warmed = list(systems) if writer.warms else ()
+        runs = take_turns(systems, questions, trial.repeats, "Asking", warmed)
+    writer.measure_again()
     steps = [len(question.query.plan.steps) for question in questions]
-    parts: dict[int, Done] = {
+    parts: dict[int, Runs] = {
         count: {
-            name: [run for place, run in enumerate(own) if steps[place % len(steps)] == count]
-            for name, own in looked.items()
+            name: [run for number, run in enumerate(own) if steps[number % len(steps)] == count]
+            for name, own in runs.items()
         }
         for count in sorted(set(steps))
     }
@@ -138,28 +102,19 @@ def measure_latency(trial: LatencyTrial) -> Report:
         bench="latency",
         settings={
             "domain": ground.domain.name,
-            **described(model),
-            "load_average_at_start": round(load[0], 2),
+            **writer.settings,
             "plans_of_each_number_of_steps": trial.plans,
-            "repeats": trial.repeats,
-            "prompts_brought_to": trial.shape and [trial.shape.head, trial.shape.tail],
-            "plan_tokens": trial.plan_tokens,
             "results_shown_to_the_agent": {"rows": ROWS, "characters": CHARACTERS},
-            "seed": trial.seed,
         },
-        figures={
-            **dict(_figures(questions, looked, parts)),
-            "memory_gb_per_s": bandwidth / 1e9,
-            "weights_gb_per_model_step": weight_bytes(model) / 1e9,
-        },
-        rows=_rows(parts, 1000 * weight_bytes(model) / bandwidth),
+        figures={**dict(_figures(questions, runs, parts)), **writer.figures},
+        rows=_rows(parts, writer.step_limit),
         notes=_NOTES,
         draw=lambda axes: _draw(axes, parts),
     )
 
 
 def _questions(
-    trial: LatencyTrial,
+    trial: WritingTrial,
     model: LanguageModel,
     toolbox: Toolbox,
     queries: Iterable[AnnotatedQuery],
@@ -178,14 +133,12 @@ def _questions(
         request = query.record.request(toolbox)
         try:
             whole = scripts.script(grammar.plan(request), str(query.plan))
-            if trial.plan_tokens is not None:
-                least, most = trial.plan_tokens
-                if not least <= len(whole.tokens) <= most:
-                    continue
+            if not trial.fits(whole.tokens):
+                continue
             lines = [*(f"s{number} = {step}" for number, step in enumerate(steps, 1)), DONE]
             parts = [
-                scripts.script(grammar.next_step(request, query.plan.tools[:place]), line)
-                for place, line in enumerate(lines)
+                scripts.script(grammar.next_step(request, query.plan.tools[:number]), line)
+                for number, line in enumerate(lines)
             ]
         except GrammarError:
             continue
@@ -199,10 +152,10 @@ def _questions(
 class _Systems:
     """The systems that are compared: one model, one decoder, one grammar."""
 
-    def __init__(self, model: LanguageModel, toolbox: Toolbox, shape: PromptShape | None) -> None:
+    def __init__(self, trial: WritingTrial, model: LanguageModel, toolbox: Toolbox) -> None:
+        self._trial = trial
         self._model = model
         self._grammar = PlanGrammar(model.grammar_tokenizer)
-        self._shape = shape
         self._decoder = Decoder(model)
         # Each run brings the planner that knows its plan.
         self._graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
@@ -212,7 +165,7 @@ class _Systems:
         return {ONE_CALL: self._one_call, AGENT: self._agent(False), STATELESS: self._agent(True)}
 
     def _one_call(self, question: Question) -> AgentRun:
-        """Have the whole plan written, then let the graph run it."""
+        """Write the whole plan, then let the graph run it."""
         prompt = self._encoded(render_prompt(question.request))
         choose = question.whole.choose()
 
@@ -238,7 +191,7 @@ class _Systems:
         )
 
     def _agent(self, stateless: bool) -> Callable[[Question], AgentRun]:
-        """Have one step after the other written and run."""
+        """Return the agent: it writes and runs one step after the other."""
         agent = StepAgent(self._model, self._grammar, self._decoder, stateless=stateless)
         return lambda question: agent.run(
             question.request,
@@ -248,21 +201,18 @@ class _Systems:
         )
 
     def _encoded(self, prompt: Prompt) -> PromptTokens:
-        tokens = self._model.encode(prompt)
-        return tokens if self._shape is None else self._shape.fit(tokens)
+        return self._trial.fitted(self._model.encode(prompt))
 
 
-def _rows(parts: Mapping[int, Done], step_limit: float) -> list[dict[str, Any]]:
+def _rows(parts: Mapping[int, Runs], step_limit: float) -> list[dict[str, Any]]:
     """Return a row for each number of steps and system; memory takes so many ms a model step."""
+    means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
             "steps": count,
             "system": name,
             "plans": len(own),
-            "model_calls": mean(_values(own, "model_calls")),
-            "model_steps": mean(_values(own, "model_steps")),
-            "prompt_tokens": mean(_values(own, "prompt_tokens")),
-            "written_tokens": mean(_values(own, "written_tokens")),
+            **{column: mean(_values(own, column)) for column in means},
             "model_ms_p50": p50(_values(own, "model_ms")),
             "model_ms_p95": p95(_values(own, "model_ms")),
             "memory_limit_ms": p50(_values(own, "model_steps") * step_limit),
@@ -276,37 +226,37 @@ def _rows(parts: Mapping[int, Done], step_limit: float) -> list[dict[str, Any]]:
 
 
 def _figures(
-    questions: Sequence[Question], looked: Done, parts: Mapping[int, Done]
+    questions: Sequence[Question], runs: Runs, parts: Mapping[int, Runs]
 ) -> Iterator[tuple[str, float]]:
-    for count, part in {**parts, 0: looked}.items():
+    for count, part in {**parts, 0: runs}.items():
         end = f"{count}_steps" if count else "all"
         once = part[ONE_CALL]
         yield f"one_call_model_ms_p50_{end}", p50(_values(once, "model_ms"))
         for name in (AGENT, STATELESS):
             over = f"ratio_{NAMES[name]}_over_one_call"
-            for part_of in ("model_ms", "total_ms"):
-                yield f"{over}_{part_of}_{end}", _ratio(part[name], once, part_of)
-            read = [mean(_values(one, "prompt_tokens")) for one in (part[name], once)]
+            for column in ("model_ms", "total_ms"):
+                yield f"{over}_{column}_{end}", _ratio(part[name], once, column)
+            read = [mean(_values(own, "prompt_tokens")) for own in (part[name], once)]
             yield f"{over}_prompt_tokens_{end}", read[0] / read[1]
-    for name, own in looked.items():
+    for name, own in runs.items():
         gold = [str(question.query.plan) for question in questions] * (len(own) // len(questions))
-        right = [one.plan == plan for one, plan in zip(own, gold, strict=True)]
+        right = [run.plan == plan for run, plan in zip(own, gold, strict=True)]
         yield f"scripted_plans_right_{NAMES[name]}", mean(right)
 
 
-def _values(runs: Sequence[AgentRun], name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if name == "total_ms":
+def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if column == "total_ms":
         return _values(runs, "model_ms") + _values(runs, "tools_ms")
-    return np.array([getattr(one, name) for one in runs], dtype=np.float64)
+    return np.array([getattr(run, column) for run in runs], dtype=np.float64)
 
 
-def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], name: str) -> float:
+def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) -> float:
     """Return the median of the ratios question by question."""
-    return p50(_values(above, name) / _values(below, name))
+    return p50(_values(above, column) / _values(below, column))
 
 
-def _draw(axes: Any, parts: Mapping[int, Done]) -> None:
-    """Draw the milliseconds until all is looked up over the number of steps, a line a system."""
+def _draw(axes: Any, parts: Mapping[int, Runs]) -> None:
+    """Draw the milliseconds until the last look-up over the number of steps, a line a system."""
     counts = list(parts)
     for name, style in ((STATELESS, "^-"), (AGENT, "s-"), (ONE_CALL, "o-")):
         own = [p50(_values(parts[count][name], "total_ms")) for count in counts]

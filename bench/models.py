@@ -1,4 +1,4 @@
-"""Language models that are measured: trained ones, or random weights of a size."""
+"""Language models of benches: trained ones, or random weights of a size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.bench.harness import timed
 from casewright.errors import InputError
-from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.training.base import new_mistral, train_tokenizer
 from casewright.planner import AnnotatedQuery
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 from casewright.planner.prompt import render_head
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: Of a tokenizer of random weights the tokens, and how often a prompt's head counts in what it is
-#: trained on: such that prompts and plans are cut into about as many tokens, and leave about as
-#: many choices to a grammar, as with Mistral's own.
+#: The tokens of a random model's tokenizer, and the copies of a prompt's head in its training
+#: texts: with these, prompts and plans have about as many tokens, and leave about as many choices
+#: to a grammar, as with Mistral's own.
 VOCABULARY, HEAD_WEIGHT = 4096, 20
 
 
@@ -74,7 +74,7 @@ class ModelChoice:
 
     @property
     def random(self) -> bool:
-        """Whether the weights are drawn."""
+        """Return whether the weights are drawn."""
         return self.name is None
 
     def check_device(self) -> None:
@@ -98,7 +98,7 @@ class ModelChoice:
 
 
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
-    """Return what a random model's tokenizer is trained on: a prompt's head, and questions.
+    """Return the training texts of a random model's tokenizer: a prompt's head, and questions.
 
     No gold plan is among them: whole calls would become tokens, which no real tokenizer has.
     """
@@ -106,7 +106,7 @@ def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequ
 
 
 def described(model: LanguageModel) -> dict[str, Any]:
-    """Return what a report's settings say of a model and of what it runs on."""
+    """Return the settings of a report that tell of a model and its device."""
     import torch
 
     device = str(model.device)
@@ -146,11 +146,11 @@ def save_random_model(folder: Path, texts: Iterable[str]) -> int:
 
     Args:
         folder: Where it is written, as ``transformers`` reads it.
-        texts: What its tokenizer is trained on.
+        texts: The training texts of its tokenizer.
     """
     from transformers.utils import logging
 
-    # As Mistral's, which has no turn of the system: what it says stands before the user's.
+    # As Mistral's, which has no turn of the system: the system's text stands before the user's.
     template = (
         "{{ bos_token }}{% for m in messages %}"
         "{% if m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"

@@ -1,4 +1,4 @@
-"""What narrowing large toolboxes costs: toolboxes of the corpus joined to one, and planned with."""
+"""The loss by narrowing large toolboxes: toolboxes of the corpus are joined, and planned with."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def measure_narrowing(
 
     Args:
         joins: How many toolboxes are joined, in turn.
-        planner: The name of what plans with the tools that are kept.
+        planner: The name of the planner, which has the tools that are kept.
         split: Whose messages are asked.
         cases: Messages of each such toolbox that the planner knows, which are not asked.
         messages: Of each toolbox so many are planned for; all of them without it.
@@ -115,8 +115,8 @@ def _asked(
             joined: NarrowingPlanner(planner, encoder, store if known else None)
             for joined in wholes
         }
-        asked = [query for query in box.queries if query not in known and _needed(query)]
-        for number, query in enumerate(asked):
+        queries = [query for query in box.queries if query not in known and _needed(query)]
+        for number, query in enumerate(queries):
             planned = messages is None or number < messages
             alone = _right_tools(planner, query, box.toolbox) if planned else 0.0
             for joined, whole in wholes.items():

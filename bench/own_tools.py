@@ -1,4 +1,4 @@
-"""How good planners are for tools of one's own, by how many annotated messages they know."""
+"""The accuracy of planners on a user's own tools, by the annotated messages that they know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.own_tools_sets import own_folder
-from casewright.bench.unseen import TOLD, UnseenReport, figures_of, stores_of
+from casewright.bench.report import Report
+from casewright.bench.unseen import TOLD, figures_of, stores_of, with_intervals
 from casewright.bench.unseen_planners import FALLBACK, ToolboxPlanner, maker, names_with_controls
 from casewright.bench.unseen_sets import UnseenSet, corpus_set
 from casewright.errors import InputError
@@ -38,7 +39,7 @@ NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class OwnToolsTrial:
-    """What is measured.
+    """The options of the command.
 
     Attributes:
         planners: Their names.
@@ -59,13 +60,13 @@ class OwnToolsTrial:
     settings: ModelSettings = field(default_factory=ModelSettings)
 
 
-def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> UnseenReport:
+def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
     """Plan for every message by every planner, with ever more cases drawn again and again.
 
-    Controls are the case planner and the fallback plan.
+    Controls are the plan parser and the fallback plan.
 
     Args:
-        trial: What is measured.
+        trial: The options.
         encoder: Of plan cases; the packaged one by default.
 
     Raises:
@@ -80,24 +81,24 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     used = encoder or default_encoder()
     rows = []
     # The fallback plan knows no case.
-    asked = [
+    pairs = [
         (name, run)
         for name, run in product(makers, runs)
         if name != FALLBACK or run.cases == min(trial.cases)
     ]
-    with told_progress("Planning", sum(len(run.sets) for _, run in asked), "runs") as advance:
-        for name, run in asked:
+    with told_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
+        for name, run in pairs:
             outcomes: list[Outcome] = []
             cpu: list[float] = []
-            for one in run.sets:
-                with stores_of([one], used) as (stores, empty):
+            for own in run.sets:
+                with stores_of([own], used) as (stores, empty):
                     planner = ToolboxPlanner(name, makers[name], stores, empty)
-                    outcomes += evaluate(one.items, {name: planner}).outcomes[name]
+                    outcomes += evaluate(own.items, {name: planner}).outcomes[name]
                 cpu += planner.cpu
                 advance(1)
-            groups = [group for one in run.sets for group in one.groups]
-            told = figures_of(outcomes, partial(_clustered, groups=groups))
-            row = {"planner": name, "cases": run.cases, "draws": len(run.sets), **told}
+            groups = [group for own in run.sets for group in own.groups]
+            figures = figures_of(outcomes, partial(_clustered, groups=groups))
+            row = {"planner": name, "cases": run.cases, "draws": len(run.sets), **figures}
             row["cpu ms"] = round(float(np.median(cpu)), 1) if cpu else None
             rows.append({"table": run.table, **row})
     return _report(trial, rows)
@@ -105,7 +106,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is asked of a planner that knows so many cases: a set for each draw of them."""
+    """The questions to a planner that knows so many cases: a set for each draw of them."""
 
     table: str
     cases: int
@@ -139,12 +140,12 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
 
 
 def _fitting(trial: OwnToolsTrial, most: int) -> list[int]:
-    """Return the numbers of cases that there are: more would be the same under another name."""
+    """Return the numbers of cases that exist: more would be the same under another name."""
     return [cases for cases in sorted(set(trial.cases)) if cases <= most]
 
 
 def _run(trial: OwnToolsTrial, table: str, cases: int, sets: Sequence[UnseenSet]) -> _Run:
-    return _Run(table, cases, [one.limited(trial.limit, 0) for one in sets])
+    return _Run(table, cases, [own.limited(trial.limit, 0) for own in sets])
 
 
 def _clustered(values: Sequence[bool], groups: Sequence[int]) -> Figure:
@@ -153,9 +154,9 @@ def _clustered(values: Sequence[bool], groups: Sequence[int]) -> Figure:
     return Figure(sum(values) / len(values), *percentile_interval(drawn), len(values))
 
 
-def _report(trial: OwnToolsTrial, rows: Sequence[dict[str, Any]]) -> UnseenReport:
+def _report(trial: OwnToolsTrial, rows: Sequence[dict[str, Any]]) -> Report:
     tables = list(dict.fromkeys(row["table"] for row in rows))
-    return UnseenReport(
+    return Report(
         bench="own-tools",
         settings={
             "planners": list(trial.planners),
@@ -169,11 +170,12 @@ def _report(trial: OwnToolsTrial, rows: Sequence[dict[str, Any]]) -> UnseenRepor
         rows=rows,
         notes=NOTES,
         titles={name: f"{name}, by annotated messages known" for name in tables},
+        cells=with_intervals,
     )
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, float]]:
     for row in rows:
         for words in TOLD.values():
-            place = f"{row['table']}, {row['planner']}, {row['cases']} cases"
-            yield f"{words}, {place}", row[words]
+            end = f"{row['table']}, {row['planner']}, {row['cases']} cases"
+            yield f"{words}, {end}", row[words]

@@ -36,7 +36,7 @@ class OwnFolder:
     items: Sequence[EvaluationItem]
 
     def known(self, cases: int, seed: int) -> UnseenSet:
-        """Return what is asked where planners know so many of the messages to learn from."""
+        """Return the set in which planners know so many of the messages to learn from."""
         taught = stratified(self.learn, cases, seed)
         classes = [(item.query.label,) for item in self.items]
         key = self.toolbox.fingerprint()
@@ -44,34 +44,34 @@ class OwnFolder:
 
 
 def own_folder(folder: Path) -> OwnFolder:
-    """Read a folder with ``tools.py``, ``learn.jsonl`` and ``test.jsonl``; the first is run.
+    """Return the data of a folder with ``tools.py``, which is run, and two files of messages.
 
-    ``toolbox`` in ``tools.py`` is a ``Toolbox``, or what returns one.
+    ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one.
 
     Raises:
         InputError: A file is not there or cannot be read, or a plan is not valid for the tools.
     """
-    place = f"{folder / TOOLS}:toolbox"
-    found: Any = object_of(place, "--data", "a Toolbox, or a function that returns one")
-    if not isinstance(found, Toolbox):
-        with own_code(f"--data {place}"):
-            found = found()
-    if not isinstance(found, Toolbox):
-        raise InputError(f"--data {place} is a {type(found).__name__}. Name a Toolbox so.")
+    name = f"{folder / TOOLS}:toolbox"
+    toolbox: Any = object_of(name, "--data", "a Toolbox, or a function that returns one")
+    if not isinstance(toolbox, Toolbox):
+        with own_code(f"--data {name}"):
+            toolbox = toolbox()
+    if not isinstance(toolbox, Toolbox):
+        raise InputError(f"--data {name} is a {type(toolbox).__name__}. Name a Toolbox so.")
     parts = []
     for name in (LEARN, TEST):
         try:
-            parts.append(items_of(read_annotated(folder / name), found))
+            parts.append(items_of(read_annotated(folder / name), toolbox))
         except InputError as error:
             raise InputError(f"--data {folder / name}: {error}") from error
     learn, test = parts
     if not test:
         raise InputError(f"--data {folder / TEST} holds no message to measure on.")
-    return OwnFolder(folder.resolve().name, found, [item.query for item in learn], test)
+    return OwnFolder(folder.resolve().name, toolbox, [item.query for item in learn], test)
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Draw queries by class, each as often as among all; fewer are among those of a greater count.
+    """Return queries drawn by class in their shares; fewer are among those of a greater count.
 
     Args:
         queries: To draw from.
@@ -82,9 +82,9 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
-    placed = []
+    spread = []
     for members in by_class.values():
         rng.shuffle(members)
         start = rng.random()
-        placed += [((n + start) / len(members), query) for n, query in enumerate(members)]
-    return [query for _, query in sorted(placed, key=lambda one: one[0])[:count]]
+        spread += [((n + start) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(spread, key=lambda pair: pair[0])[:count]]

@@ -1,11 +1,11 @@
-"""How good a planner is on a domain's annotated queries, beside what a planner must beat."""
+"""The accuracy of a planner on a domain's annotated queries, beside its baselines."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,6 @@ from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import (
     CASE_PLANNER,
     CLASSIFIERS,
-    SHAPE_PLANNER,
     check_planner,
     make_planner,
 )
@@ -36,8 +35,8 @@ from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: Of a learning curve: planner, queries, right tools of one task, right tools of several.
-Point = tuple[str, int, float, float]
+#: Of a learning curve: queries, right tools of one task, right tools of several.
+Point = tuple[int, float, float]
 #: The smallest learning curve that shows a shape: doubling.
 FIRST_SIZE = 125
 
@@ -45,10 +44,9 @@ FIRST_SIZE = 125
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
     """Cross-validate a planner: the queries of a fold take no part in its training or plan cases.
 
-    A planner that a reader belongs to is trained anew for every fold. Beside it, in the same run:
-    the planner without a reader, a reader that was not trained, plans shuffled among their
-    questions, the ensemble of classifiers where scikit-learn is installed, and the fallback plan,
-    which asks one tool the whole question.
+    A planner that a reader belongs to is trained anew for every fold. Beside it, in the same run: a
+    reader that was not trained, the ensemble of classifiers where scikit-learn is installed, and
+    the fallback plan, which asks one tool the whole question.
     """
     check_planner(planner)
     ground = read_ground(domain_name)
@@ -59,15 +57,11 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     trained = planner == CASE_PLANNER and domain.reader is not None
     own = trial.cross_validated(planner)
     others = {"fallback plan": trial.cross_validated("fallback")}
-    if planner in (CASE_PLANNER, SHAPE_PLANNER):
-        others["plans shuffled"] = trial.cross_validated(SHAPE_PLANNER, shuffle=True)
-        if find_spec("sklearn") is not None:
-            others[CLASSIFIERS] = trial.cross_validated(CLASSIFIERS)
+    if planner == CASE_PLANNER and find_spec("sklearn") is not None:
+        others[CLASSIFIERS] = trial.cross_validated(CLASSIFIERS)
     if trained:
-        others["without a reader"] = trial.cross_validated(SHAPE_PLANNER)
         others["reader not trained"] = trial.cross_validated("untrained")
-    whole = {planner: own, **({SHAPE_PLANNER: others["without a reader"]} if trained else {})}
-    curves = trial.curve(whole) if curve else []
+    curves = trial.curve(planner, own) if curve else []
     rows: list[dict[str, Any]] = [dict(as_row(score)) for score in score_classes(own)]
     rows += [
         {**as_row(score_classes(verdicts)[-1]), "class": f"beside: {name}"}
@@ -77,9 +71,9 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     figures = {**planner_figures("", own), "plan_ms_p50": p50(spent), "plan_ms_p95": p95(spent)}
     for name, verdicts in others.items():
         figures |= planner_figures(f"_{name.replace(' ', '_')}", verdicts)
-    for name, size, one, several in curves:
-        figures[f"tool_accuracy_{name}_of_{size}_queries"] = one
-        figures[f"tool_accuracy_multi_step_{name}_of_{size}_queries"] = several
+    for size, single, several in curves:
+        figures[f"tool_accuracy_{planner}_of_{size}_queries"] = single
+        figures[f"tool_accuracy_multi_step_{planner}_of_{size}_queries"] = several
     return Report(
         bench="planner",
         settings={
@@ -113,22 +107,21 @@ class Trial:
     parts: Sequence[Sequence[int]]
     encoder: UncachedQuestions
 
-    def cross_validated(self, name: str, *, shuffle: bool = False) -> list[Verdict]:
+    def cross_validated(self, name: str) -> list[Verdict]:
         """Return the verdict on every query, planned for by a planner that does not know it."""
-        found: dict[int, Verdict] = {}
-        label = f"Planner {name}{' (shuffled)' if shuffle else ''}"
+        verdicts_at: dict[int, Verdict] = {}
         for fold, part in enumerate(self.parts, 1):
-            known = self._others(part)
-            with self._planner(name, _shuffled(known) if shuffle else known) as planner:
-                verdicts = self._verdicts(planner, part, f"{label}, fold {fold}")
-            found |= zip(part, verdicts, strict=True)
-        return [verdict for _, verdict in sorted(found.items())]
+            with self._planner(name, self._others(part)) as planner:
+                verdicts = self._verdicts(planner, part, f"Planner {name}, fold {fold}")
+            verdicts_at |= zip(part, verdicts, strict=True)
+        return [verdict for _, verdict in sorted(verdicts_at.items())]
 
-    def curve(self, whole: Mapping[str, list[Verdict]]) -> list[Point]:
-        """Return how right tools grow with what is known, of the first fold.
+    def curve(self, name: str, whole: Sequence[Verdict]) -> list[Point]:
+        """Return the accuracy on the first fold by the number of known queries.
 
         Args:
-            whole: The planners, with their verdicts when they know all but their own fold.
+            name: The planner's.
+            whole: Its verdicts when it knows all but its own fold.
         """
         part = self.parts[0]
         known = self._others(part)
@@ -138,17 +131,14 @@ class Trial:
             sizes.append(sizes[-1] * 2)
         # All of them were known in the cross-validation.
         sizes.pop()
-        found = []
-        with progress_bar("Learning curve", len(sizes) * len(whole), show=None) as advance:
+        points = []
+        with progress_bar("Learning curve", len(sizes), show=None) as advance:
             for size in sizes:
-                for name in whole:
-                    with self._planner(name, known[:size]) as planner:
-                        verdicts = self._verdicts(planner, part, f"{name}, {size} queries")
-                    found.append((name, size, *_one_and_several(verdicts)))
-                    advance(1)
-        for name, verdicts in whole.items():
-            found.append((name, len(known), *_one_and_several([verdicts[i] for i in part])))
-        return found
+                with self._planner(name, known[:size]) as planner:
+                    verdicts = self._verdicts(planner, part, f"{name}, {size} queries")
+                points.append((size, *_one_and_several(verdicts)))
+                advance(1)
+        return [*points, (len(known), *_one_and_several([whole[i] for i in part]))]
 
     def _others(self, part: Sequence[int]) -> list[AnnotatedQuery]:
         held_out = set(part)
@@ -178,21 +168,15 @@ def _trained(known: Queries, folder: Path, *, fit: bool) -> Reader:
 
     settings = ReaderSettings() if fit else ReaderSettings(epochs=0)
     save_reader(folder, *train_reader(known, settings))
-    return Reader(folder, graphs=folder)
-
-
-def _shuffled(queries: Queries) -> list[AnnotatedQuery]:
-    plans = [query.plan for query in queries]
-    random.Random(0).shuffle(plans)
-    return [replace(query, plan=plan) for query, plan in zip(queries, plans, strict=True)]
+    return Reader(folder)
 
 
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Return the shares that verdicts come to, their names ending in a suffix."""
-    one, several = _one_and_several(verdicts)
+    single, several = _one_and_several(verdicts)
     return {
         f"tool_accuracy{suffix}": share_right(verdicts),
-        f"tool_accuracy_one_task{suffix}": one,
+        f"tool_accuracy_one_task{suffix}": single,
         f"tool_accuracy_multi_step{suffix}": several,
         f"argument_accuracy{suffix}": mean([v.arguments for v in verdicts]),
         f"macro_f1{suffix}": score_classes(verdicts)[-1].f1,
@@ -205,30 +189,26 @@ def share_right(verdicts: Sequence[Verdict]) -> float:
 
 
 def _one_and_several(verdicts: Sequence[Verdict]) -> tuple[float, float]:
-    one = share_right([v for v in verdicts if v.gold != MULTI_STEP])
-    return one, share_right([v for v in verdicts if v.gold == MULTI_STEP])
+    single = share_right([v for v in verdicts if v.gold != MULTI_STEP])
+    return single, share_right([v for v in verdicts if v.gold == MULTI_STEP])
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     own = [row for row in rows if ":" not in row["class"]]
-    place = np.arange(len(own))
-    axes.bar(place - 0.2, [row["tools"] for row in own], 0.4, label="tools right")
-    axes.bar(place + 0.2, [row["arguments"] for row in own], 0.4, label="arguments right too")
-    axes.set_xticks(place, [row["class"] for row in own], rotation=20, ha="right")
+    positions = np.arange(len(own))
+    axes.bar(positions - 0.2, [row["tools"] for row in own], 0.4, label="tools right")
+    axes.bar(positions + 0.2, [row["arguments"] for row in own], 0.4, label="arguments right too")
+    axes.set_xticks(positions, [row["class"] for row in own], rotation=20, ha="right")
     axes.set(ylim=(0, 1), ylabel="share of plans", title="Plans by class, cross-validated")
     axes.legend()
 
 
 def _draw_curve(axes: Any, curves: Sequence[Point]) -> None:
-    for name in dict.fromkeys(name for name, *_ in curves):
-        sizes, ones, severals = zip(
-            *(point[1:] for point in curves if point[0] == name), strict=True
-        )
-        line = axes.plot(sizes, ones, "o-", label=f"{name}: one task")[0]
-        axes.plot(sizes, severals, "o--", color=line.get_color(), label=f"{name}: multi-step")
+    sizes, ones, severals = zip(*curves, strict=True)
+    axes.plot(sizes, ones, "o-", label="one task")
+    axes.plot(sizes, severals, "o--", label="multi-step")
     axes.set_xscale("log", base=2)
-    ticks = sorted({size for _, size, _, _ in curves})
-    axes.set_xticks(ticks, [str(size) for size in ticks])
+    axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.set(ylim=(0, 1), xlabel="annotated queries to learn from", ylabel="tools right")
     axes.set_title("What annotated queries are worth")
     axes.grid(alpha=0.3)

@@ -1,4 +1,4 @@
-"""Selection: its speed beside LangChain's and the naive one's, and how often it is certified."""
+"""The time of selection beside LangChain's and a naive one, and the share that is certified."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure_selection(
 ) -> Report:
     """Time selections on the same candidates, and certify selections over a domain's queries."""
     ground = read_ground(domain_name)
-    asked = [query.query for query in ground.measuring()[:queries]]
+    questions = [query.query for query in ground.measuring()[:queries]]
     rows, figures = [], {}
     with progress_bar("Timing selections", len(sizes) * len(LAMBDAS), show=None) as advance:
         for count, k in sizes:
@@ -57,7 +57,7 @@ def measure_selection(
                 "first_candidates": CANDIDATES,
             },
         },
-        figures={**figures, **_certified(ground.encoder, known, asked)},
+        figures={**figures, **_certified(ground.encoder, known, questions)},
         rows=rows,
         notes=[
             "Milliseconds at the median, in one process, on the same candidates: hits in, picks "
@@ -72,7 +72,7 @@ def measure_selection(
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Read candidates and picks given as ``1000:50,10000:100``; raises ``InputError``."""
+    """Return candidates and picks of a text as ``1000:50,10000:100``; raises ``InputError``."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -140,14 +140,14 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     """Return a query and unit vectors around some centres, as embeddings of texts lie."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTERS, DIMENSION))
-    made = centres[rng.integers(CLUSTERS, size=count)]
-    made = made + SPREAD * rng.normal(size=(count, DIMENSION))
+    vectors = centres[rng.integers(CLUSTERS, size=count)]
+    vectors = vectors + SPREAD * rng.normal(size=(count, DIMENSION))
     query = centres[0] + 0.5 * centres[1] + SPREAD * rng.normal(size=DIMENSION)
-    return query / np.linalg.norm(query), made / np.linalg.norm(made, axis=1, keepdims=True)
+    return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 class _Given:
-    """Stands for an encoder: the vectors are there already."""
+    """An encoder of no text: the vectors are given."""
 
     name, dimension = "given", DIMENSION
 
@@ -171,20 +171,22 @@ def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     return p50([spent for _, spent in done]), done[-1][0]
 
 
-def _certified(encoder: Encoder, known: Sequence[str], asked: Sequence[str]) -> dict[str, float]:
-    """Return how many selections among the known are proved exact, or are, and what that costs."""
+def _certified(
+    encoder: Encoder, known: Sequence[str], questions: Sequence[str]
+) -> dict[str, float]:
+    """Return the shares of selections that are proved exact, or are exact, and their times."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
         store.add(Case({"query": query}) for query in known)
-        whole = store.search(asked[0], store.count())
+        whole = store.search(questions[0], store.count())
         vectors = np.array([hit.vector for hit in whole], dtype=np.float64)
         ids = [hit.case.id for hit in whole]
-        units = schema.vectors([schema.query(text) for text in asked], query=True)
-        with progress_bar("Certifying", len(LAMBDAS) * len(asked), show=None) as advance:
+        units = schema.vectors([schema.query(text) for text in questions], query=True)
+        with progress_bar("Certifying", len(LAMBDAS) * len(questions), show=None) as advance:
             for lambda_d in LAMBDAS:
-                made = []
-                for question, unit in zip(asked, units, strict=True):
+                rows = []
+                for question, unit in zip(questions, units, strict=True):
                     ask = partial(
                         store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
                     )
@@ -192,14 +194,14 @@ def _certified(encoder: Encoder, known: Sequence[str], asked: Sequence[str]) -> 
                     last, last_ms = timed(ask)
                     exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
                     same = [
-                        [hit.case.id for hit in found.hits] == [ids[row] for row in exact]
-                        for found in (first, last)
+                        [hit.case.id for hit in selected.hits] == [ids[row] for row in exact]
+                        for selected in (first, last)
                     ]
                     flags = (first.certified, same[0], last.certified, same[1])
-                    made.append((*flags, last.candidates, first_ms, last_ms))
+                    rows.append((*flags, last.candidates, first_ms, last_ms))
                     advance(1)
-                columns = np.array(made, dtype=np.float64).T
-                told = {
+                columns = np.array(rows, dtype=np.float64).T
+                values = {
                     f"certified_from_{CANDIDATES}_candidates": mean(columns[0]),
                     f"exact_from_{CANDIDATES}_candidates": mean(columns[1]),
                     "certified": mean(columns[2]),
@@ -209,16 +211,16 @@ def _certified(encoder: Encoder, known: Sequence[str], asked: Sequence[str]) -> 
                     f"ms_p50_from_{CANDIDATES}_candidates": p50(columns[5]),
                     "ms_p50_certified": p50(columns[6]),
                 }
-                figures |= {f"{name}_lambda_{lambda_d}": value for name, value in told.items()}
+                figures |= {f"{name}_lambda_{lambda_d}": value for name, value in values.items()}
     return figures
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     names = [f"{row['candidates']}→{row['picks']}\nλ_d {row['lambda_d']}" for row in rows]
-    places = np.arange(len(rows))
+    positions = np.arange(len(rows))
     for shift, system in enumerate(("casewright", "naive", "langchain")):
         heights = [row[f"{system}_ms"] for row in rows]
-        axes.bar(places + 0.27 * (shift - 1), heights, 0.27, label=system)
+        axes.bar(positions + 0.27 * (shift - 1), heights, 0.27, label=system)
     axes.set(yscale="log", ylabel="milliseconds", title="Selection by maximal marginal relevance")
-    axes.set_xticks(places, names)
+    axes.set_xticks(positions, names)
     axes.legend()

@@ -1,4 +1,4 @@
-"""The service over HTTP beside the bare graph in one process: what it costs, whether it lasts."""
+"""The time of the service over HTTP beside the bare graph in one process, and its memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import asyncio
 import os
 import random
 import re
-import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -18,13 +17,11 @@ from typing import Any
 import httpx
 import numpy as np
 
-from casewright.bench.harness import p50, running
+from casewright.bench.harness import first_scope, p50, serving
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.graph import RunContext
 from casewright.graph.named import EXTRACTIVE
-from casewright.serve.session.scopes import demo_scope
-from casewright.serve.session.session import open_session
 from casewright.stores.progress import progress_bar
 
 CLIENTS = (1, 8, 32)
@@ -36,13 +33,13 @@ Ask = Callable[[str], Awaitable[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What became of some questions.
+    """The outcome of some questions.
 
     Attributes:
         milliseconds: Of each answer.
         seconds: Of all together.
         errors: Questions without an answer.
-        cpu_seconds: Of the process that answered: what other processes take does not change it.
+        cpu_seconds: Of the process that answered, without those of other processes.
         stages: Of each answer, the milliseconds that its graph's stages took by themselves.
     """
 
@@ -63,12 +60,12 @@ class Load:
         return self.cpu_seconds * 1000 / max(1, len(self.milliseconds))
 
     def percentile(self, share: float) -> float:
-        """Return a percentile of the answers' milliseconds."""
+        """Return a percentile of the answers' milliseconds; 0 of none."""
         return float(np.percentile(self.milliseconds, share)) if self.milliseconds else 0.0
 
     @property
     def outside_milliseconds(self) -> float:
-        """Return the median of what an answer took beside its stages; 0 where they are not told."""
+        """Return the median of an answer's time beside its stages; 0 where they are unknown."""
         return p50(np.subtract(self.milliseconds, self.stages)) if self.stages else 0.0
 
 
@@ -79,14 +76,14 @@ async def load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Ask the questions, in this order, by so many clients at once, and time every answer.
+    """Return the times of the questions, in this order, by so many clients at once.
 
     Args:
         ask: Asks one.
         questions: Each is asked once.
         clients: How many ask at the same time.
-        advance: Told of every answer.
-        cpu: The seconds that the process that answers has computed so far.
+        advance: Is called after every answer.
+        cpu: Returns the computing seconds of the answering process so far.
     """
     left = iter(questions)
     times: list[float] = []
@@ -119,11 +116,11 @@ class Served:
 
     def megabytes(self) -> float:
         """Return its resident memory; 0 where the system does not tell."""
-        found = re.search(r"VmRSS:\s+(\d+) kB", self._read("status"))
-        return int(found[1]) / 1024 if found else 0.0
+        line = re.search(r"VmRSS:\s+(\d+) kB", self._read("status"))
+        return int(line[1]) / 1024 if line else 0.0
 
     def cpu_seconds(self) -> float:
-        """Return how long it has computed; 0 where the system does not tell."""
+        """Return its computing time so far; 0 where the system does not tell."""
         fields = self._read("stat").rpartition(")")[2].split()
         # The 14th and 15th field of the whole line.
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
@@ -135,24 +132,18 @@ class Served:
             return ""
 
 
-@contextmanager
-def served(domain: str) -> Iterator[Served]:
-    """Serve a domain, as users start it, on a free port while the block lasts."""
-    command = [sys.executable, "-m", "casewright", "serve", "--without-tokens"]
-    command += ["--host", "127.0.0.1", "--port", "0", "--domain", domain]
-    # Settings of the service that the user has for others are not what is measured.
-    settings = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
+def measure_service(
+    domain: str, each: int, requests: int, open_session: Callable[[str], Any], seed: int = 0
+) -> Report:
+    """Return the times of questions to a domain, and the service's memory.
 
-    def address(written: str) -> str | None:
-        found = re.search(r"Serving on (http://\S+)", written)
-        return found and found[1]
-
-    with running(command, address, env=settings) as (url, pid):
-        yield Served(url, pid)
-
-
-def measure_service(domain: str, each: int, requests: int, seed: int = 0) -> Report:
-    """Time questions of a domain, and watch the service's memory.
+    Args:
+        domain: The domain's name.
+        each: Questions for each number of clients.
+        requests: Requests that memory is watched over.
+        open_session: Opens the domain as a service does, by its name; the bare graph is the
+            session's.
+        seed: Of the choice of questions.
 
     Raises:
         InputError: The domain has no annotated queries.
@@ -164,14 +155,15 @@ def measure_service(domain: str, each: int, requests: int, seed: int = 0) -> Rep
         raise InputError(f"The domain {domain!r} has no annotated queries. Choose shopping.")
     random.Random(seed).shuffle(known)
     questions = list(islice(cycle(known), each))
-    bare = asyncio.run(_bare(domain, questions))
-    with served(domain) as service:
+    bare = asyncio.run(_bare(open_session(domain), questions))
+    with serving(domain) as (url, pid):
+        service = Served(url, pid)
         over_http = asyncio.run(_service(service, questions))
         memory = asyncio.run(_memory(service, known, requests)) if requests else {}
     rows = [
-        _row(clients, way, one)
+        _row(clients, way, loads[clients])
         for clients in CLIENTS
-        for way, one in (("bare graph", bare[clients]), ("service", over_http[clients]))
+        for way, loads in (("bare graph", bare), ("service", over_http))
     ]
     return Report(
         bench="serve",
@@ -189,11 +181,10 @@ def measure_service(domain: str, each: int, requests: int, seed: int = 0) -> Rep
     )
 
 
-async def _bare(domain: str, questions: Sequence[str]) -> dict[int, Load]:
-    session = open_session(domain)
+async def _bare(session: Any, questions: Sequence[str]) -> dict[int, Load]:
     try:
         graph = session.graph(EXTRACTIVE)
-        context = RunContext(scope=demo_scope(session.domain.scopes))
+        context = RunContext(scope=first_scope(session.domain))
 
         async def ask(question: str) -> float | None:
             state = await graph.ainvoke({"question": question}, context=context)
@@ -212,7 +203,7 @@ async def _service(service: Served, questions: Sequence[str]) -> dict[int, Load]
 async def _each(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
-    # What is done once, at the first questions, and each question's embedding, is not timed.
+    # Work that is done once, at the first questions, and each question's embedding, is not timed.
     await load(ask, questions, max(CLIENTS))
     with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
         return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
@@ -222,13 +213,13 @@ async def _memory(service: Served, known: Sequence[str], requests: int) -> dict[
     """Return the service's memory before, in the middle of and after so many requests."""
     first = max(1, int(requests * WARM_UP))
     middle = first + (requests - first) // 2
-    asked = cycle(known)
+    questions = cycle(known)
     figures: dict[str, float] = {}
     errors = done = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
         async with _asking(service) as ask:
             for until in (first, middle, requests):
-                part = list(islice(asked, until - done))
+                part = list(islice(questions, until - done))
                 errors += (await load(ask, part, max(CLIENTS), advance)).errors
                 figures[f"service_memory_mb_after_{until}_requests"] = service.megabytes()
                 done = until
@@ -258,17 +249,15 @@ def _stages(answer: Mapping[str, Any]) -> float | None:
     return float(sum(answer["usage"][part] for part in parts))
 
 
-def _row(clients: int, way: str, one: Load) -> dict[str, Any]:
+def _row(clients: int, way: str, own: Load) -> dict[str, Any]:
     return {
         "way": way,
         "clients": clients,
-        "per_second": one.per_second,
-        "p50_ms": one.percentile(50),
-        "p95_ms": one.percentile(95),
-        "p99_ms": one.percentile(99),
-        "outside_ms": one.outside_milliseconds,
-        "cpu_ms": one.cpu_milliseconds,
-        "errors": one.errors,
+        "per_second": own.per_second,
+        **{f"p{share}_ms": own.percentile(share) for share in (50, 95, 99)},
+        "outside_ms": own.outside_milliseconds,
+        "cpu_ms": own.cpu_milliseconds,
+        "errors": own.errors,
     }
 
 

@@ -22,12 +22,16 @@ from casewright.errors import InputError
 from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
-from casewright.finetune.training.arguments import lora_config
-from casewright.finetune.training.figures import mean_token_loss, peak_memory
+from casewright.finetune.training.log import silence
 from casewright.finetune.training.placement import Placement, find_placement
-from casewright.finetune.training.silence import silence
 from casewright.finetune.training.tokens import TokenRow, token_rows
-from casewright.finetune.training.trainer import make_trainer, token_dataset
+from casewright.finetune.training.trainer import (
+    lora_config,
+    make_trainer,
+    mean_token_loss,
+    peak_memory,
+    token_dataset,
+)
 from casewright.planner import render_prompt
 
 if TYPE_CHECKING:
@@ -35,19 +39,18 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: The systems with their names in figures; the third tells what the adapter's size has to do with
-#: it.
+#: The systems with their names in figures; the third shows the effect of the adapter's size.
 RECIPE, DEFAULTS = "the recipe", "TRL's defaults"
 SAME_ADAPTER = "TRL's defaults, the recipe's adapter"
 SYSTEMS = {RECIPE: "recipe", DEFAULTS: "trl_defaults", SAME_ADAPTER: "trl_same_adapter"}
 #: Steps whose time does not count: the first ones reserve memory, and choose kernels.
 WARM = 1
-#: Examples that all systems measure the same loss on, before the first step; losses of one model on
-#: the same examples are apart by no more than rounding in 16 bits.
+#: Examples of the loss before the first step, which must be the same for all systems up to the
+#: rounding of 16 bits.
 COMPARED, SAME_LOSS = 8, 0.02
-#: Steps that the recipe makes at least, where there are examples enough.
+#: Fewest steps of the recipe, where there are enough examples.
 LEAST_STEPS = 4
-#: What was measured of each system, training by training.
+#: The measurements by system, a training each.
 Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 _NOTES = (
     "All systems train the same random weights once over the same examples: the shop's annotated "
@@ -62,7 +65,7 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class TrainingTrial:
-    """What the bench is run with: the command's options."""
+    """The options of the command."""
 
     size: str = "100m"
     recipe: str = "mistral-7b-80gb"
@@ -81,15 +84,15 @@ class TrainingTrial:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one process is to do: train one system once.
+    """The training of one system, in a process of its own.
 
     Attributes:
-        system: Which.
-        trial: Of which run.
+        system: Its name.
+        trial: The options.
         recipe: The recipe's file.
         accumulation: Batches a step, in place of the recipe's.
-        texts: What the tokenizer is trained on.
-        examples: What is trained on.
+        texts: The training texts of the tokenizer.
+        examples: The training examples.
     """
 
     system: str
@@ -130,11 +133,13 @@ def measure_training(trial: TrainingTrial) -> Report:
         return lambda _: _trained(Task(name, trial, file, accumulation, texts, examples))
 
     ways = {name: train_by(name) for name in SYSTEMS}
-    made = take_turns(ways, [0], trial.repeats, "Training", warm=0)
-    _check_same(made)
-    speed = {name: _median(runs, "tokens_per_s") for name, runs in made.items()}
-    memory = {name: _median(runs, "peak_memory_mib") for name, runs in made.items()}
-    first = made[RECIPE][0]
+    systems = take_turns(ways, [0], trial.repeats, "Training", warm=0)
+    _check_same(systems)
+    speed, memory = (
+        {name: float(median(run[figure] for run in runs)) for name, runs in systems.items()}
+        for figure in ("tokens_per_s", "peak_memory_mib")
+    )
+    first = systems[RECIPE][0]
     return Report(
         bench="training",
         settings={
@@ -147,14 +152,14 @@ def measure_training(trial: TrainingTrial) -> Report:
             "steps_not_timed": WARM,
             "load_average_at_start": round(load, 2),
             "seed": trial.seed,
-            "systems": {name: runs[0]["settings"] for name, runs in made.items()},
+            "systems": {name: runs[0]["settings"] for name, runs in systems.items()},
         },
         figures={
             **{f"tokens_per_s_{short}": speed[name] for name, short in SYSTEMS.items()},
             **{f"peak_memory_mib_{short}": memory[name] for name, short in SYSTEMS.items()},
             **{
-                f"ratio_{what}_recipe_over_{SYSTEMS[name]}": held[RECIPE] / held[name]
-                for what, held in (("tokens_per_s", speed), ("memory", memory))
+                f"ratio_{figure}_recipe_over_{SYSTEMS[name]}": values[RECIPE] / values[name]
+                for figure, values in (("tokens_per_s", speed), ("memory", memory))
                 for name in (DEFAULTS, SAME_ADAPTER)
             },
         },
@@ -167,30 +172,26 @@ def measure_training(trial: TrainingTrial) -> Report:
                 "trained weights": runs[0]["parameters_trained"],
                 "loss before": round(runs[0]["loss_before"], 3),
             }
-            for name, runs in made.items()
+            for name, runs in systems.items()
         ],
         notes=_NOTES,
     )
-
-
-def _median(runs: Sequence[Mapping[str, Any]], name: str) -> float:
-    return float(median(run[name] for run in runs))
 
 
 def _trained(task: Task) -> dict[str, Any]:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
             return pool.submit(train_once, task).result()
-        except Exception as error:  # whatever a process ends by
+        except Exception as error:  # a process may end in any way
             raise InputError(
                 f"Training by {task.system} failed: {error}. Take fewer --examples, or a smaller "
                 "--size."
             ) from error
 
 
-def _check_same(made: Runs) -> None:
-    """Refuse to compare systems that do not train one model on the same examples."""
-    runs = [run for ran in made.values() for run in ran]
+def _check_same(systems: Runs) -> None:
+    """Raise ``InputError`` where systems did not train one model on the same examples."""
+    runs = [run for own in systems.values() for run in own]
     losses = [run["loss_before"] for run in runs]
     same = len({(run["examples"], run["tokens_given"], run["tokens"]) for run in runs}) == 1
     if not same or max(losses) - min(losses) > SAME_LOSS:
@@ -201,25 +202,20 @@ def _check_same(made: Runs) -> None:
 
 
 def train_once(task: Task) -> dict[str, Any]:
-    """Train once over the examples, and return what was measured; what it needs is its own."""
+    """Train once over the examples, and return the measurements."""
     with silence(), TemporaryDirectory(prefix="casewright-training-") as folder:
         return _measured(task, Path(folder))
 
 
 def _measured(task: Task, folder: Path) -> dict[str, Any]:
-    read = Recipe.read(task.recipe, files=False)
-    device = {"device": task.trial.device, "quantisation": "none"}
-    model_section = read.model.model_copy(update=device)
-    training = read.training.model_copy(
-        update={
-            "gradient_accumulation": task.accumulation,
-            "epochs": 1.0,
-            "steps": None,
-            "eval_steps": None,
-            "save_steps": 10**9,
-        }
+    recipe = Recipe.read(task.recipe, files=False)
+    once = {"epochs": 1.0, "steps": None, "eval_steps": None, "save_steps": 10**9}
+    training = recipe.training.model_copy(
+        update={"gradient_accumulation": task.accumulation, **once}
     )
-    recipe = read.model_copy(update={"model": model_section, "training": training})
+    device = {"device": task.trial.device, "quantisation": "none"}
+    model_section = recipe.model.model_copy(update=device)
+    recipe = recipe.model_copy(update={"model": model_section, "training": training})
     placement = find_placement(model_section, training)
     dtype = str(placement.dtype).removeprefix("torch.")
     model = task.trial.model(dtype).open(task.texts)
@@ -227,21 +223,23 @@ def _measured(task: Task, folder: Path) -> dict[str, Any]:
         model.network.set_attn_implementation(placement.attention)
     rows = token_rows(task.examples, model, training.max_length)
     trainer = _trainer(task.system, model, rows.rows, recipe, placement, folder)
-    # It tells whether systems train on the same.
-    labels = [
-        [t if m else -100 for t, m in zip(row.input_ids, row.completion_mask, strict=True)]
+    # The same where systems train on the same.
+    compared = [
+        {
+            "input_ids": row.input_ids,
+            "labels": [
+                token if masked else -100
+                for token, masked in zip(row.input_ids, row.completion_mask, strict=True)
+            ],
+        }
         for row in rows.rows[:COMPARED]
     ]
-    shown = [
-        {"input_ids": row.input_ids, "labels": own}
-        for row, own in zip(rows.rows, labels, strict=False)
-    ]
-    loss = mean_token_loss(trainer, shown, placement.dtype)
+    loss = mean_token_loss(trainer, compared, placement.dtype)
     cuda = placement.device.type == "cuda"
     if cuda:
         import torch
 
-        # What loading and measuring needed is forgotten.
+        # Without the memory of loading and of the loss.
         torch.cuda.reset_peak_memory_stats(placement.device)
     clock = _timed(trainer, placement)
     trainer.train()
@@ -315,7 +313,7 @@ def _trainer(
 
 
 def _timed(trainer: Any, placement: Placement) -> Callable[[], list[tuple[float, float]]]:
-    """Time every step of a trainer; the function returns seconds and tokens of each."""
+    """Return a function that returns seconds and tokens of each step of a trainer."""
     from transformers import PrinterCallback, TrainerCallback
 
     stamps: list[float] = []

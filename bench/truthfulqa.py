@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.harness import mean, p50, timed
+from casewright.bench.published import published
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import (
@@ -31,13 +32,19 @@ from casewright.finetune.demonstrations import (
     measure_quality,
     open_scorer,
 )
-from casewright.finetune.demonstrations.benefit import Logprobs, judged, score_all
+from casewright.finetune.demonstrations.calibrate import interval_of
 from casewright.finetune.demonstrations.cases_file import demonstration_schema, read_demonstrations
-from casewright.finetune.demonstrations.choice import interval_of
 from casewright.finetune.demonstrations.judged import CaseReading
-from casewright.finetune.demonstrations.measures import Verdicts
+from casewright.finetune.demonstrations.measures import (
+    Logprobs,
+    Shown,
+    Verdicts,
+    judged,
+    score_all,
+    shown_at_random,
+    shown_by,
+)
 from casewright.finetune.demonstrations.open_scorer import is_chat
-from casewright.finetune.demonstrations.shown import Shown, shown_at_random, shown_by
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector
 from casewright.stores.paths import data_folder
@@ -51,7 +58,7 @@ from casewright.stores.selectors import (
 )
 
 #: TruthfulQA's file, of the first folder that holds it.
-FILE, _PLACES = "mc_task.json", ("", "v1", "data/v1")
+FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")
 PRIMER = "fixed primer"
 SELECTORS: Mapping[str, MarginalSelector] = {
     "bias": BIAS,
@@ -75,30 +82,11 @@ PAPER = {
 }
 #: Questions that the two ways of scoring are timed on, and turns that each way has.
 _TIMED, TURNS = 2, 3
-#: RAGSys, Tables 1 and 2: model to a row a retriever of ``NAMES``, its measures as in ``PAPER``.
-PUBLISHED = {
-    "Mistral-7B-v0.1": (
-        (-20.40, 0.2815, 0.2086, 0.4285),
-        (-33.56, 0.2411, 0.1652, 0.3596),
-        (-12.71, 0.4455, 0.3664, 0.5925),
-        (-13.63, 0.4602, 0.3663, 0.5969),
-        (-12.37, 0.5177, 0.3930, 0.6616),
-        (-14.54, 0.4676, 0.3592, 0.6255),
-    ),
-    "Llama-3-8B-chat": (
-        (-22.12, 0.3623, 0.2709, 0.5195),
-        (-17.55, 0.3831, 0.2876, 0.5729),
-        (-17.20, 0.4920, 0.4046, 0.6518),
-        (-17.14, 0.5043, 0.4083, 0.6570),
-        (-16.14, 0.5520, 0.4173, 0.7009),
-        (-15.80, 0.5177, 0.4007, 0.6841),
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What the study is run with: the command's options."""
+    """The options of the command."""
 
     data: Path
     model: str
@@ -113,27 +101,25 @@ class Study:
 
 
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
-    """Read the questions with their right answers, the best one first, and their wrong ones.
+    """Return the questions with their right answers, the best one first, and their wrong ones.
 
-    Each is to be asked without cases of its own: its metadata field ``group`` is its number.
+    Each is asked without cases of its own: its metadata field ``group`` is its number.
 
     Raises:
         InputError: The folder has no such file, or it has another form.
     """
-    files = [folder / place / FILE for place in _PLACES]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
+    files = [folder / below / FILE for below in _FOLDERS]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
         raise InputError(
             f"{folder} holds no {FILE}. Give the folder of TruthfulQA's data: {FILE} is in data/v1 "
             "of its repository, github.com/sylinrl/TruthfulQA."
         )
     try:
-        rows = json.loads(found.read_text(encoding="utf-8"))
+        rows = json.loads(file.read_text(encoding="utf-8"))
         return [_question(row, number) for number, row in enumerate(rows)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
-        raise InputError(
-            f"{found} is not TruthfulQA's file of that name. Fetch it anew."
-        ) from error
+        raise InputError(f"{file} is not TruthfulQA's file of that name. Fetch it anew.") from error
 
 
 def _question(row: dict[str, Any], number: int) -> JudgedQuestion:
@@ -147,9 +133,9 @@ def _question(row: dict[str, Any], number: int) -> JudgedQuestion:
 def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
     """Return each right answer as a case."""
     return [
-        Case({"question": one.question}, answer, metadata={"group": number})
-        for number, one in enumerate(questions)
-        for answer in one.right
+        Case({"question": question.question}, answer, metadata={"group": number})
+        for number, question in enumerate(questions)
+        for answer in question.right
     ]
 
 
@@ -185,14 +171,14 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             note(f"Selecting for {len(questions)} questions …")
             shown = {"no demonstrations": [Shown()] * len(questions)}
             shown |= _shown(study, store, questions, pairs)
-        asked = [
-            one.asked(question)
+        prompts = [
+            cases.asked(question)
             for row in shown.values()
-            for one, question in zip(row, questions, strict=True)
+            for cases, question in zip(row, questions, strict=True)
         ]
-        new = sum(len(one.answers) for one in recorded.missing(asked))
+        new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new:,} answers that are not scored yet …")
-        flat = score_all(recorded, asked)
+        flat = score_all(recorded, prompts)
     finally:
         recorded.close()
     spent = time.perf_counter() - started
@@ -214,7 +200,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             "seed": study.seed,
         },
         figures={
-            **_speed(scorer, asked[count:]),
+            **_speed(scorer, prompts[count:]),
             "study_seconds": spent,
             "study_answers_scored_in_this_run": float(new),
         },
@@ -227,7 +213,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
 def _shown(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
 ) -> Iterator[tuple[str, list[Shown]]]:
-    """Yield each retriever with what it shows before each question; last a random draw."""
+    """Yield each retriever with the demonstrations before each question; last a random draw."""
     if pairs is not None:
         # In the prompt's order.
         primer = [Demonstration(case.problem["question"], str(case.solution)) for case in pairs]
@@ -247,10 +233,10 @@ def _rows(
     alone, last = next(iter(logprobs.values())), logprobs[_LAST]
     rows: list[dict[str, Any]] = []
     for name, given in logprobs.items():
-        found = [judged(*one) for one in zip(questions, given, alone, strict=True)]
-        cosines = [one.cosine for one in shown[name] if one.cosine is not None]
+        verdicts = [judged(*row) for row in zip(questions, given, alone, strict=True)]
+        cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
-        rows.append(_row(name, found, cosine, len(questions)))
+        rows.append(_row(name, verdicts, cosine, len(questions)))
     # A control: right and wrong shuffled among each question's answers.
     draw = np.random.default_rng(study.seed)
     control = []
@@ -267,7 +253,7 @@ def _rows(
 
 def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the paper's tables as rows of the same columns."""
-    for model, table in PUBLISHED.items():
+    for model, table in published("ragsys").items():
         for name, figures in zip(NAMES, table, strict=True):
             measured = dict(zip(PAPER.values(), figures, strict=True))
             row = {"retriever": f"published, {model}: {name}", **measured}
@@ -275,55 +261,55 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    name: str, found: Sequence[Verdicts], cosine: float | None, questions: int
+    name: str, verdicts: Sequence[Verdicts], cosine: float | None, questions: int
 ) -> dict[str, Any]:
     """Return a retriever's measures as a row.
 
     Args:
         name: The retriever's.
-        found: Of each question, maybe several times over; all have wrong answers.
+        verdicts: Of each question, maybe several times over; all have wrong answers.
         cosine: Mean cosine of the pairs that it shows.
         questions: How many questions there are.
     """
-    margins = np.concatenate([one.margins.ravel() for one in found])
-    per_question = np.array([one.margin for one in found])
-    ratios = np.array([one.mass_ratio for one in found], dtype=np.float64)
+    margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
+    per_question = np.array([verdict.margin for verdict in verdicts])
+    ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)
     # Draws of one question are no questions of their own.
     draws = per_question.reshape(-1, questions).mean(axis=0)
     low, high = interval_of(draws, Resamples(questions))
     return {
         "retriever": name,
-        "DPO, triples": mean(np.concatenate([one.preferences.ravel() for one in found])),
-        "DPO, questions": mean([one.preference for one in found]),
+        "DPO, triples": mean(np.concatenate([v.preferences.ravel() for v in verdicts])),
+        "DPO, questions": mean([v.preference for v in verdicts]),
         "margin": mean(per_question),
         "margin from": low,
         "margin to": high,
         "margin, median of triples": p50(margins),
         "margin, triples": mean(margins),
-        "MC1": mean([one.mc1 for one in found]),
-        "MC2 (TruthfulQA's MC3)": mean([one.share_above for one in found]),
+        "MC1": mean([v.mc1 for v in verdicts]),
+        "MC2 (TruthfulQA's MC3)": mean([v.share_above for v in verdicts]),
         "MC3 as printed: ratio, mean": mean(ratios),
         "ratio, median": p50(ratios),
-        "mass (TruthfulQA's MC2)": mean([one.mass for one in found]),
+        "mass (TruthfulQA's MC2)": mean([v.mass for v in verdicts]),
         "cosine of pairs": cosine,
         "questions": questions,
-        "triples": len(margins) * questions // len(found),
+        "triples": len(margins) * questions // len(verdicts),
     }
 
 
-def _speed(scorer: ModelScorer, asked: Sequence[Asked]) -> dict[str, float]:
-    """Score some answers with a question's states reused for them, and each whole, in turns."""
-    some = asked[:: max(1, len(asked) // _TIMED)][:_TIMED]
-    answers = sum(len(one.answers) for one in some)
+def _speed(scorer: ModelScorer, prompts: Sequence[Asked]) -> dict[str, float]:
+    """Return the times of answers with a question's states reused for them, and each whole."""
+    some = prompts[:: max(1, len(prompts) // _TIMED)][:_TIMED]
+    answers = sum(len(prompt.answers) for prompt in some)
     ways = {"states_reused": scorer, "each_whole": scorer.without_reuse()}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     logprobs: dict[str, list[float]] = {}
     for _ in range(TURNS):
         for name, way in ways.items():
-            found, spent = timed(partial(dict[int, Sequence[Likelihood]], way.score(some)))
+            scores, spent = timed(partial(dict[int, Sequence[Likelihood]], way.score(some)))
             # Milliseconds of one answer are seconds of a thousand.
             seconds[name].append(spent / answers)
-            logprobs[name] = [one.logprob for place in range(len(some)) for one in found[place]]
+            logprobs[name] = [s.logprob for number in range(len(some)) for s in scores[number]]
     reused, whole = (statistics.median(seconds[name]) for name in ways)
     pairs = zip(*logprobs.values(), strict=True)
     return {

@@ -1,4 +1,4 @@
-"""How well planners plan for toolboxes that nothing was trained on."""
+"""The accuracy of planners on toolboxes that nothing was trained on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 
 ALL, DIFFERENCES, SURE = "all", "differences", "confidence"
-#: What is told, by the names of ``FIGURES`` in the evaluation, and the words of a table.
+#: Shares by the names of ``FIGURES`` in the evaluation, and their words in a table.
 TOLD = {"tools": "right tools", "graph_arguments": "whole plans"}
 NOTES = (
     "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
@@ -48,10 +48,10 @@ PUBLIC_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class UnseenTrial:
-    """What is measured.
+    """The options of the command.
 
     Attributes:
-        planners: Their names; the first is what others are compared with.
+        planners: Their names; the others are compared with the first.
         split: Of the corpus: ``measuring``, or ``validation`` to tune by.
         cases: Plan cases of each toolbox that planners may know.
         limit: Most messages of each set.
@@ -71,24 +71,13 @@ class UnseenTrial:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UnseenReport(Report):
-    """A report whose tables show a share with its interval in one cell."""
-
-    def tables(self) -> Iterator[tuple[str, Sequence[str], Sequence[Mapping[str, Any]]]]:
-        """Yield each table, its figures as text."""
-        for title, _, lines in Report.tables(self):
-            shown = [_shown(line) for line in lines]
-            yield title, list(shown[0]), shown
-
-
-def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> UnseenReport:
+def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> Report:
     """Plan for every message of every set by every planner, and by controls.
 
-    Controls are the case planner with the same plan cases, the untuned base and the fallback plan.
+    Controls are the plan parser with the same plan cases, the untuned base and the fallback plan.
 
     Args:
-        trial: What is measured.
+        trial: The options.
         encoder: Of plan cases; the packaged one by default.
 
     Raises:
@@ -98,18 +87,18 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
     names = names_with_controls(trial.planners, base=trial.base)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
-    sets = [one.limited(trial.limit, trial.seed) for one in sets]
-    # Before anything is asked: a model that cannot be loaded is told at once.
+    sets = [own.limited(trial.limit, trial.seed) for own in sets]
+    # First of all: a model that cannot be loaded is an error at once.
     makers = {name: maker(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
         planners: dict[str, Planner] = {
             name: ToolboxPlanner(name, make, stores, empty) for name, make in makers.items()
         }
-        found = {
-            one.name: evaluate(one.items, planners, groups=one.groups, seed=trial.seed)
-            for one in sets
+        evaluations = {
+            own.name: evaluate(own.items, planners, groups=own.groups, seed=trial.seed)
+            for own in sets
         }
-    return _report(trial, sets, found)
+    return _report(trial, sets, evaluations)
 
 
 @contextmanager
@@ -122,8 +111,8 @@ def stores_of(
         yield (
             {
                 key: stack.enter_context(plan_store(queries, uncached))
-                for one in sets
-                for key, queries in one.known.items()
+                for own in sets
+                for key, queries in own.known.items()
                 if queries
             },
             stack.enter_context(plan_store([], uncached)),
@@ -131,29 +120,31 @@ def stores_of(
 
 
 def _report(
-    trial: UnseenTrial, sets: Sequence[UnseenSet], found: Mapping[str, Evaluation]
-) -> UnseenReport:
-    rows = [row for one in sets for row in _rows(one, found[one.name])]
-    differences = [
-        {"table": DIFFERENCES, "set": name, **row}
-        for name, evaluation in found.items()
-        for row in evaluation.differences
-        if row["figure"] in TOLD
-    ]
-    titles = {one.name: f"{one.name}: {len(one.items)} messages" for one in sets}
+    trial: UnseenTrial, sets: Sequence[UnseenSet], evaluations: Mapping[str, Evaluation]
+) -> Report:
     # The corpus alone: its messages are annotated by one rule.
-    sure = {
-        name: own
-        for name, outcomes in found[sets[0].name].outcomes.items()
-        if (own := confidences(outcomes)) is not None
-    }
+    outcomes = evaluations[sets[0].name].outcomes
+    sure = {name: c for name, own in outcomes.items() if (c := confidences(own)) is not None}
+    rows = [row for own in sets for row in _rows(own, evaluations[own.name])]
     rows += [
         {"table": SURE, **row} for name, own in sure.items() for row in confidence_rows(name, own)
     ]
-    errors = [
-        f"{e['planner']}, {e['item']}: {e['error']}" for f in found.values() for e in f.errors
+    rows += [
+        {"table": DIFFERENCES, "set": name, **row}
+        for name, evaluation in evaluations.items()
+        for row in evaluation.differences
+        if row["figure"] in TOLD
     ]
-    return UnseenReport(
+    figures = {
+        f"{words}, {own.name}, {planner}": shares[name].value or 0.0
+        for own in sets
+        for planner, shares in evaluations[own.name].figures.items()
+        for name, words in TOLD.items()
+    }
+    for name, own in sure.items():
+        figures |= confidence_figures(name, own)
+    errors = [error for evaluation in evaluations.values() for error in evaluation.errors]
+    return Report(
         bench="unseen",
         settings={
             "planners": list(trial.planners),
@@ -162,36 +153,35 @@ def _report(
             "limit": trial.limit,
             "seed": trial.seed,
             "toolboxes": len(sets[0].known),
-            "refused": {one.name: dict(one.refused) for one in sets if one.refused},
+            "refused": {own.name: dict(own.refused) for own in sets if own.refused},
         },
-        figures={
-            f"{words}, {one.name}, {planner}": figures[name].value or 0.0
-            for one in sets
-            for planner, figures in found[one.name].figures.items()
-            for name, words in TOLD.items()
-        }
-        | {k: v for name, own in sure.items() for k, v in confidence_figures(name, own).items()},
-        rows=[*rows, *differences],
-        notes=[*NOTES, *([PUBLIC_NOTE] if trial.data is not None else []), *errors],
+        figures=figures,
+        rows=rows,
+        notes=[
+            *NOTES,
+            *([PUBLIC_NOTE] if trial.data is not None else []),
+            *(f"{e['planner']}, {e['item']}: {e['error']}" for e in errors),
+        ],
         draw=drawn(sure) if sure else None,
         titles={
-            **titles,
+            **{own.name: f"{own.name}: {len(own.items)} messages" for own in sets},
             SURE: f"{sets[0].name}: whole plans among the surest",
             DIFFERENCES: f"difference from {trial.planners[0]}",
         },
+        cells=with_intervals,
     )
 
 
-def _rows(one: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-    names = list(dict.fromkeys(name for own in sorted(one.classes) for name in own))
+def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
+    names = list(dict.fromkeys(name for own in sorted(data.classes) for name in own))
     for planner, outcomes in evaluation.outcomes.items():
         for name in (ALL, *names):
             own = [
                 outcome
-                for outcome, classes in zip(outcomes, one.classes, strict=True)
+                for outcome, classes in zip(outcomes, data.classes, strict=True)
                 if name == ALL or name in classes
             ]
-            yield {"table": one.name, "planner": planner, "class": name, **figures_of(own)}
+            yield {"table": data.name, "planner": planner, "class": name, **figures_of(own)}
 
 
 def figures_of(
@@ -204,28 +194,29 @@ def figures_of(
         shared: Returns a share with its interval; Wilson's by default.
     """
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
-    return {
-        "messages": len(outcomes),
-        **_interval("right tools", shared([o.verdict.tools for o in outcomes])),
-        **_interval("whole plans", shared([o.graph_arguments for o in outcomes])),
-        "invalid": sum(not o.own for o in outcomes),
-        "ms": round(float(np.median(times)), 1) if times else None,
-    }
+    row: dict[str, Any] = {"messages": len(outcomes)}
+    for name, right in (
+        ("right tools", [o.verdict.tools for o in outcomes]),
+        ("whole plans", [o.graph_arguments for o in outcomes]),
+    ):
+        figure = shared(right).to_json()
+        row |= {name: figure["value"], f"{name} low": figure["low"], f"{name} high": figure["high"]}
+    invalid = sum(not o.own for o in outcomes)
+    return {**row, "invalid": invalid, "ms": round(float(np.median(times)), 1) if times else None}
 
 
-def _interval(name: str, figure: Figure) -> dict[str, Any]:
-    told = figure.to_json()
-    return {name: told["value"], f"{name} low": told["low"], f"{name} high": told["high"]}
+def with_intervals(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table's lines with the intervals in the cells of their shares and differences."""
+    return [_with_interval(line) for line in lines]
 
 
-def _shown(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line with its intervals in the cells of what they are of."""
-    shown = {name: value for name, value in line.items() if name != "table"}
-    if "difference" in shown:
-        low, high = shown.pop("low"), shown.pop("high")
-        shown["difference"] = f"{shown['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
-        return {**shown, "figure": TOLD[shown["figure"]]}
-    for name in TOLD.values() if "whole plans low" in shown else ():
-        low, high = shown.pop(f"{name} low"), shown.pop(f"{name} high")
-        shown[name] = f"{shown[name]:.3f} [{low:.3f}, {high:.3f}]"
-    return shown
+def _with_interval(line: Mapping[str, Any]) -> dict[str, Any]:
+    cells = {name: value for name, value in line.items() if name != "table"}
+    if "difference" in cells:
+        low, high = cells.pop("low"), cells.pop("high")
+        cells["difference"] = f"{cells['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
+        return {**cells, "figure": TOLD[cells["figure"]]}
+    for name in TOLD.values() if "whole plans low" in cells else ():
+        low, high = cells.pop(f"{name} low"), cells.pop(f"{name} high")
+        cells[name] = f"{cells[name]:.3f} [{low:.3f}, {high:.3f}]"
+    return cells

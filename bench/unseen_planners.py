@@ -1,4 +1,4 @@
-"""Planners that are asked about many toolboxes, each with the plan cases of the toolbox at hand."""
+"""Planners for many toolboxes, each with the plan cases of the toolbox at hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
 from casewright.planner.named import (
     AGENT,
-    CASE_PLANNER,
+    PARSER,
     ModelSettings,
     check_planner,
     local_model,
@@ -25,7 +25,7 @@ from casewright.planner.request import BatchPlanner
 from casewright.stores import CaseStore
 
 FALLBACK = "fallback plan"
-#: The plan parser's network as it is trained: it plans the same, and is there to compare times.
+#: The plan parser's network by torch: it plans the same, and shows the gain of ONNX in time.
 EAGER_PARSER = "parser by torch"
 #: Deadline of a batch: quality is measured, however busy the machine is.
 SECONDS = 600.0
@@ -35,9 +35,9 @@ Maker = Callable[[CaseStore], Planner]
 
 
 class ToolboxPlanner:
-    """Hands each request to a planner that was made for its toolbox.
+    """Plans by a planner of each request's toolbox.
 
-    Only the last of these is kept: messages of one toolbox should be asked one after the other.
+    Only the last of these is kept: messages of one toolbox should come one after the other.
 
     Args:
         name: In tables.
@@ -93,7 +93,7 @@ class ToolboxPlanner:
 
 
 def maker(name: str, settings: ModelSettings) -> Maker:
-    """Return what makes the planner of a name for a store of plan cases; its model is loaded once.
+    """Return a function from a store of plan cases to a planner; its model is loaded once.
 
     Args:
         name: As everywhere, ``FALLBACK`` or ``EAGER_PARSER``.
@@ -130,12 +130,12 @@ def maker(name: str, settings: ModelSettings) -> Maker:
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return planners and what they must beat: plan cases alone, one plan for all, the base.
+    """Return planners and what they must beat: the plan parser, one plan for all, the base.
 
     Raises:
         InputError: A name is given twice.
     """
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")
-    controls = [CASE_PLANNER, *([SMOLLM2] if base else []), FALLBACK]
+    controls = [PARSER, *([SMOLLM2] if base else []), FALLBACK]
     return list(dict.fromkeys([*names, *controls]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
-from casewright.finetune.corpus.kinds import class_of, page_of
+from casewright.finetune.corpus.counts import class_of, page_of
 from casewright.finetune.evaluation import EvaluationItem, items_of
 from casewright.finetune.instructions import tool_queries
 from casewright.finetune.instructions.readers.sealtools import FILES
@@ -25,12 +25,12 @@ APART = "no tool of the in-domain files"
 
 @dataclass(frozen=True, slots=True)
 class UnseenSet:
-    """What is asked, toolbox after toolbox.
+    """Messages to plan for, toolbox after toolbox.
 
     Attributes:
         name: The set's.
         items: Messages with gold plans.
-        classes: Of each item: its class, and others that it is counted in too.
+        classes: Of each item: its class, and others that count it too.
         groups: Of each item a number; items of one toolbox have the same.
         known: Messages that planners may know, by their toolbox's fingerprint.
         refused: Why records of a public set are no items, and how many.
@@ -50,9 +50,9 @@ class UnseenSet:
         kept = sorted(random.Random(seed).sample(range(len(self.items)), limit))
         return replace(
             self,
-            items=[self.items[place] for place in kept],
-            classes=[self.classes[place] for place in kept],
-            groups=[self.groups[place] for place in kept],
+            items=[self.items[number] for number in kept],
+            classes=[self.classes[number] for number in kept],
+            groups=[self.groups[number] for number in kept],
         )
 
 
@@ -74,9 +74,9 @@ def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
     for number, box in enumerate(read_corpus(split)):
         taught = drawn(box, cases, seed)
         known[box.toolbox.fingerprint()] = taught
-        asked = items_of([query for query in box.queries if query not in taught], box.toolbox)
-        items += asked
-        groups += [number] * len(asked)
+        own = items_of([query for query in box.queries if query not in taught], box.toolbox)
+        items += own
+        groups += [number] * len(own)
     return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, known)
 
 
@@ -106,31 +106,31 @@ def public_sets(folder: Path) -> list[UnseenSet]:
 
 def _sealtools(folder: Path) -> UnseenSet:
     refused: Counter[str] = Counter()
-    found = tool_queries(SEALTOOLS, folder / OUT_OF_DOMAIN, refused)
+    queries = tool_queries(SEALTOOLS, folder / OUT_OF_DOMAIN, refused)
     there = [folder / name for name in IN_DOMAIN if (folder / name).is_file()]
     taught = {
         name for file in there for _, box in tool_queries(SEALTOOLS, file) for name in box.names
     }
-    made = _public(SEALTOOLS, found, refused)
+    data = _public(SEALTOOLS, queries, refused)
     apart = [
         (*own, APART) if there and taught.isdisjoint(item.query.plan.tools) else own
-        for item, own in zip(made.items, made.classes, strict=True)
+        for item, own in zip(data.items, data.classes, strict=True)
     ]
-    return replace(made, classes=apart)
+    return replace(data, classes=apart)
 
 
 def _bfcl(folder: Path) -> UnseenSet:
     refused: Counter[str] = Counter()
-    found = tool_queries(BFCL, folder, refused)
-    made = _public(BFCL, found, refused)
-    categories = [(*own, query.label) for own, (query, _) in zip(made.classes, found, strict=True)]
-    return replace(made, classes=categories)
+    queries = tool_queries(BFCL, folder, refused)
+    data = _public(BFCL, queries, refused)
+    pairs = zip(data.classes, queries, strict=True)
+    return replace(data, classes=[(*own, query.label) for own, (query, _) in pairs])
 
 
 def _public(
-    name: str, found: Iterable[tuple[AnnotatedQuery, Toolbox]], refused: Mapping[str, int]
+    name: str, queries: Iterable[tuple[AnnotatedQuery, Toolbox]], refused: Mapping[str, int]
 ) -> UnseenSet:
-    items = [item for query, toolbox in found for item in items_of([query], toolbox)]
+    items = [item for query, toolbox in queries for item in items_of([query], toolbox)]
     classes = [_classes(item.query) for item in items]
     return UnseenSet(name, items, classes, range(len(items)), refused=refused)
 

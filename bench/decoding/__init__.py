@@ -1,1 +1,1 @@
-"""How plans are decoded, beside transformers' ``generate``."""
+"""The decoding of plans, beside transformers' ``generate``."""

@@ -1,4 +1,4 @@
-"""What the parts of decoding cost by themselves: plan cases, the grammar, a call of the network."""
+"""The costs of the parts of decoding: plan cases, the grammar, a call of the network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIZES, WIDTHS, ROUNDS = (30, 100), (1, 2, 4, 8, 32, 128), 5
 
 @dataclass(frozen=True, slots=True)
 class Exampled:
-    """The tasks' prompts with so many plan cases, and the milliseconds that one took to make."""
+    """The tasks' prompts with so many plan cases, and the milliseconds of each on average."""
 
     count: int
     prompts: Sequence[PromptTokens]
@@ -40,7 +40,7 @@ class Exampled:
 
     @property
     def name(self) -> str:
-        """How the decoder is called behind these prompts."""
+        """The decoder's name behind these prompts."""
         return f"{OWN}, {self.count} plan cases"
 
 
@@ -52,14 +52,14 @@ def prompt_of(
 
 
 def with_examples(model: LanguageModel, tasks: Sequence[Task], store: CaseStore) -> list[Exampled]:
-    """Make the tasks' prompts with more and more plan cases of a store."""
-    made = []
+    """Return the tasks' prompts with more and more plan cases of a store."""
+    exampled = []
     for count in COUNTS:
         started = time.perf_counter()
         prompts = [prompt_of(model, task.request, store, count) for task in tasks]
         spent = (time.perf_counter() - started) * 1000 / len(tasks)
-        made.append(Exampled(count, prompts, spent))
-    return made
+        exampled.append(Exampled(count, prompts, spent))
+    return exampled
 
 
 def right_tools(
@@ -78,7 +78,7 @@ def step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
     """Return the median milliseconds of a call that reads so many tokens behind a head.
 
     A step that reads forced tokens together with the next one pays off where a call of a few tokens
-    costs about as much as a call of one, as long as memory is what it waits for.
+    costs about as much as a call of one: as long as it waits for memory.
     """
     import torch
 
@@ -98,18 +98,18 @@ def step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class GrammarCost:
-    """What the grammar of one toolbox costs, in milliseconds.
+    """The costs of the grammar of one toolbox, in milliseconds.
 
     Attributes:
-        toolbox: Which one.
+        toolbox: Its name.
         first: Of the first request, whose toolbox is new.
-        made: Of each request after it: its grammar, ready to be followed.
+        ready: Of each request after it: its grammar, ready to be followed.
         whole: Of each plan: its grammar, and following it to the plan's end.
     """
 
     toolbox: str
     first: float
-    made: Sequence[float]
+    ready: Sequence[float]
     whole: Sequence[float]
 
 
@@ -119,13 +119,12 @@ def grammar_costs(
     queries: Sequence[AnnotatedQuery],
     declared: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
-    """Time a request's grammar, and following it through a whole plan.
+    """Return the times of a request's grammar, and of following it through a whole plan.
 
     Args:
         model: Whose tokens.
         toolbox: The domain's tools.
-        queries: What is asked of each toolbox, at least one. The plans that it can write are
-            followed.
+        queries: Of each toolbox, at least one. The plans that it can write are followed.
         declared: Queries that declare tools of their own, which larger toolboxes are filled with.
     """
     boxes: dict[str, Toolbox] = {}
@@ -137,22 +136,22 @@ def grammar_costs(
     costs = []
     with slow_progress("Timing grammars", len(boxes) * len(queries)) as advance:
         for name, box in boxes.items():
-            # What one has learnt of a plan is not known to the other.
+            # The grammar that is timed must not know the plans already.
             grammar, other = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
             requests = [query.record.request(box) for query in queries]
             first = timed(partial(grammar.plan, requests[0]))[1]
-            made, whole = [], []
+            ready, whole = [], []
             for query, request in zip(queries, requests, strict=True):
                 advance(1)
                 matcher, spent = timed(partial(grammar.plan, request))
-                made.append(spent)
+                ready.append(spent)
                 try:
                     script = scripts.script(other.plan(request), str(query.plan))
                 except GrammarError:
                     continue
                 followed = timed(partial(_follow, matcher, script.choices, model.ends))[1]
                 whole.append(spent + followed)
-            costs.append(GrammarCost(name, first, made, whole))
+            costs.append(GrammarCost(name, first, ready, whole))
     return costs
 
 
@@ -161,10 +160,10 @@ def with_spans_only(toolbox: Toolbox) -> Toolbox:
     tools = []
     for tool in toolbox:
         parameters = [
-            replace(one, sources=one.sources - {Source.LITERAL} | {Source.SPAN})
-            if Source.LITERAL in one.sources
-            else one
-            for one in tool.parameters
+            replace(parameter, sources=parameter.sources - {Source.LITERAL} | {Source.SPAN})
+            if Source.LITERAL in parameter.sources
+            else parameter
+            for parameter in tool.parameters
         ]
         tools.append(replace(tool, parameters=tuple(parameters)))
     return Toolbox(tools)
@@ -188,7 +187,7 @@ def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> T
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Take a matcher to where the decoder ends that makes these choices."""
+    """Follow a grammar by these choices, as the decoder does, to the plan's end."""
     matcher.forced()
     for token in choices:
         if matcher.finished:

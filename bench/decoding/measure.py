@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,28 +27,15 @@ from casewright.bench.decoding.systems import (
     OWN,
     PLAIN,
     UNDRAFTED,
-    Made,
     Systems,
+    WrittenPlan,
     compare_greedy,
 )
 from casewright.bench.harness import Ground, mean, p50, p95, read_ground, take_turns
-from casewright.bench.models import (
-    ModelChoice,
-    described,
-    measure_bandwidth,
-    tokenizer_texts,
-    weight_bytes,
-)
+from casewright.bench.models import ModelChoice, tokenizer_texts
 from casewright.bench.report import Report
-from casewright.bench.scripts import (
-    PromptShape,
-    Range,
-    check_shape,
-    make_tasks,
-    no_tasks,
-    other_plan_cases,
-    shuffled_queries,
-)
+from casewright.bench.scripts import make_tasks, other_plan_cases, shuffled_queries
+from casewright.bench.writing import Writer, WritingTrial
 from casewright.finetune.folds import SAME_GROUP
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.plan_cases import SELECTION
@@ -62,66 +48,60 @@ if TYPE_CHECKING:
 
 #: The random model that compares greedy plans, where the measured one rounds its numbers.
 EXACT = "100m"
+#: Plans by system; the same plans in the same order.
+Plans = Mapping[str, Sequence[WrittenPlan]]
 
 
-@dataclass(frozen=True, slots=True)
-class DecodingTrial:
-    """What the bench is run with: the command's options.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodingTrial(WritingTrial):
+    """The options of the command.
 
-    ``pool`` is how many annotated queries plan cases are picked among; all by default.
+    Attributes:
+        examples: Plan cases in the prompts that systems are compared on.
+        pool: Annotated queries that plan cases are picked from; all by default.
+        greedy: Plans compared with those of masked greedy decoding.
+        grammars: Queries that the grammar alone is timed on.
+        held_out: Queries that a trained model's own plans are scored on.
     """
 
-    domain: str = "shopping"
-    model: ModelChoice = field(default_factory=ModelChoice)
     plans: int = 20
-    repeats: int = 1
     examples: int = 1
     pool: int | None = None
     greedy: int = 20
     grammars: int = 200
     held_out: int = 100
-    shape: PromptShape | None = None
-    plan_tokens: Range = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_shape(self.shape, self.model)
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was measured.
+    """The measurements.
 
     Attributes:
-        made: By system, what it wrote; the same plans in the same order. The decoder is there
-            again for each number of plan cases in the prompt.
-        gold: The plans that were to be written, in that order.
+        plans: The scripted plans; the decoder's again for each number of plan cases in the prompt.
+        gold: The texts of these plans.
         exampled: The prompts by their number of plan cases.
         right: Share of a trained model's own plans with the right tools, by that number.
-        chosen: By system, a trained model's plans of its own choice.
+        chosen: A trained model's plans of its own choice.
         greedy: The decoder beside masked ``generate``, without a script.
-        grammars: What the grammar alone costs.
+        grammars: The costs of the grammar alone.
         steps: Milliseconds of a call of the network, by how many tokens it reads.
-        weight_bytes: That a model step reads.
-        bandwidth: Of the memory that they are in; bytes a second.
+        writer: The model.
     """
 
-    made: Mapping[str, Sequence[Made]]
+    plans: Plans
     gold: Sequence[str]
     exampled: Sequence[Exampled]
     right: Mapping[int, float]
-    chosen: Mapping[str, Sequence[Made]]
+    chosen: Plans
     greedy: Mapping[str, int]
     grammars: Sequence[GrammarCost]
     steps: Mapping[int, float]
-    weight_bytes: int
-    bandwidth: float
+    writer: Writer
 
     @property
     def limits(self) -> list[float]:
         """Milliseconds below which memory cannot give the weights, for each of the own plans."""
-        step = 1000 * self.weight_bytes / self.bandwidth
-        return [one.model_steps * step for one in self.made[OWN + KEPT]]
+        return [plan.model_steps * self.writer.step_limit for plan in self.plans[OWN + KEPT]]
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
@@ -133,126 +113,116 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     trial.model.check_device()
     ground = read_ground(trial.domain)
     toolbox, queries = ground.toolbox, ground.domain.queries()
-    load = os.getloadavg()
-    model = trial.model.open(tokenizer_texts(toolbox, queries))
-    note(f"Planning with {model.name} on {model.device}.")
-    asked = shuffled_queries(queries, trial.seed)
-    # What a grammar has learnt of a plan by finding its script is not known to the systems'.
-    finding, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
-    tasks, refused = make_tasks(model, finding, toolbox, asked, trial.plans, trial.plan_tokens)
+    writer = Writer(trial, ground)
+    model, shuffled = writer.model, shuffled_queries(queries, trial.seed)
+    # The systems' grammar must not know the plans already, as the one of the scripts does.
+    scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
+    tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans, trial.fits)
     if not tasks:
-        raise no_tasks(trial.domain, trial.plan_tokens)
+        raise trial.no_tasks()
     measuring = [] if trial.model.random else ground.domain.measuring_queries()
     held_out = measuring[: trial.held_out]
     own = shuffled_queries(measuring, trial.seed)[: trial.plans]
     known = [*(task.query for task in tasks), *held_out, *own]
-    bandwidth = measure_bandwidth(model.device)
     with other_plan_cases(queries[: trial.pool], known, ground.uncached) as store:
-        prompts = [prompt_of(model, task.request, store, trial.examples) for task in tasks]
-        if trial.shape is not None:
-            prompts = [trial.shape.fit(prompt) for prompt in prompts]
+        prompts = [
+            trial.fitted(prompt_of(model, task.request, store, trial.examples)) for task in tasks
+        ]
         exampled = with_examples(model, tasks, store)
         systems = Systems(model, grammar, prompts[0].head)
-        ways: dict[str, tuple[Callable[..., Made], Sequence[PromptTokens]]] = {
+        ways: dict[str, tuple[Callable[..., WrittenPlan], Sequence[PromptTokens]]] = {
             name: (write, prompts) for name, write in systems.named().items()
         }
-        ways |= {one.name: (systems.own, one.prompts) for one in exampled}
+        ways |= {example.name: (systems.own, example.prompts) for example in exampled}
 
-        def written(name: str, place: int) -> Made:
+        def written(name: str, number: int) -> WrittenPlan:
             write, behind = ways[name]
-            return write(tasks[place], behind[place])
+            return write(tasks[number], behind[number])
 
         named = {name: partial(written, name) for name in ways}
-        # A GPU records each width of a step when it first meets it.
-        warmed = [n for n in named if n.startswith(OWN)] if model.device.type == "cuda" else ()
-        made = take_turns(named, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        chosen = _chosen(model, trial, ground, own, store) if own else {}
+        warmed = [name for name in named if name.startswith(OWN)] if writer.warms else ()
+        plans = take_turns(named, range(len(tasks)), trial.repeats, "Writing plans", warmed)
+        chosen = _chosen(writer, trial, ground, own, store) if own else {}
         right = right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     results = Results(
-        made=made,
+        plans=plans,
         gold=[task.text for task in tasks],
         exampled=exampled,
         right=right,
         chosen=chosen,
-        greedy=_greedy(model, trial, ground, asked),
-        grammars=grammar_costs(model, toolbox, asked[: trial.grammars], queries),
+        greedy=_greedy(model, trial, ground, shuffled),
+        grammars=grammar_costs(model, toolbox, shuffled[: trial.grammars], queries),
         steps=step_costs(model, prompts[0].head),
-        weight_bytes=weight_bytes(model),
-        # What it is at best: other work may have met one of the two.
-        bandwidth=max(bandwidth, measure_bandwidth(model.device)),
+        writer=writer,
     )
+    writer.measure_again()
     return Report(
         bench="decoding",
         settings={
             "domain": ground.domain.name,
-            **described(model),
-            "load_average_at_start": round(load[0], 2),
+            **writer.settings,
             "plans": len(tasks),
-            "repeats": trial.repeats,
             "head_tokens": len(prompts[0].head),
-            "prompts_brought_to": trial.shape and [trial.shape.head, trial.shape.tail],
-            "plan_tokens": trial.plan_tokens,
             "plan_cases_in_prompts": trial.examples,
             "plan_cases_to_pick_from": cases,
             "picked_by": {"lambda_d": SELECTION.lambda_d, "lambda_b": SELECTION.lambda_b},
             "same_group_above": SAME_GROUP,
             "queries_refused_by_the_grammar": refused,
             "queries_kept_from_the_model": len(held_out),
-            "seed": trial.seed,
         },
-        figures=dict(_figures(results)),
+        figures={**dict(_figures(results)), **writer.figures},
         rows=_rows(results),
         notes=_notes(trial, model),
-        draw=lambda axes: _draw(axes, made),
+        draw=lambda axes: _draw(axes, plans),
     )
 
 
 def _chosen(
-    model: LanguageModel,
+    writer: Writer,
     trial: DecodingTrial,
     ground: Ground,
-    own: Sequence[AnnotatedQuery],
+    queries: Sequence[AnnotatedQuery],
     store: CaseStore,
-) -> dict[str, list[Made]]:
-    """Return what a trained model writes by its own choice."""
-    requests = [query.record.request(ground.toolbox) for query in own]
+) -> dict[str, list[WrittenPlan]]:
+    """Return the plans of a trained model's own choice."""
+    model, requests = writer.model, [query.record.request(ground.toolbox) for query in queries]
     prompts = [prompt_of(model, request, store, trial.examples) for request in requests]
     systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
     ways = systems.of_own_choice(requests, prompts, store)
-    warmed = (UNDRAFTED, DRAFTED) if model.device.type == "cuda" else ()
+    warmed = (UNDRAFTED, DRAFTED) if writer.warms else ()
     label = "Writing plans of its own choice"
     return take_turns(ways, range(len(requests)), trial.repeats, label, warmed)
 
 
 def _greedy(
-    model: LanguageModel, trial: DecodingTrial, ground: Ground, asked: Sequence[AnnotatedQuery]
+    model: LanguageModel, trial: DecodingTrial, ground: Ground, queries: Sequence[AnnotatedQuery]
 ) -> dict[str, int]:
     if "float32" not in str(model.network.dtype):
         note("Comparing greedy plans by a model in float32.")
         exact = ModelChoice(size=EXACT, device=trial.model.device, dtype="float32")
         model = exact.open(tokenizer_texts(ground.toolbox, ground.domain.queries()))
     grammar = PlanGrammar(model.grammar_tokenizer)
-    return compare_greedy(model, grammar, ground.toolbox, asked[: trial.greedy])
+    return compare_greedy(model, grammar, ground.toolbox, queries[: trial.greedy])
 
 
 def _rows(results: Results) -> list[dict[str, Any]]:
     """Return the table: systems, numbers of plan cases, the memory's limit, grammars."""
-    right = {one.name: results.right.get(one.count) for one in results.exampled}
+    right = {example.name: results.right.get(example.count) for example in results.exampled}
     rows = [
         {
-            **_row(name, _times(made)),
-            "prompt_tokens": p50([one.prompt_tokens for one in made]),
-            "plan_tokens": mean([one.plan_tokens for one in made]),
-            "model_steps": mean([one.model_steps for one in made]),
+            **_row(name, _times(plans)),
+            "prompt_tokens": p50([plan.prompt_tokens for plan in plans]),
+            "plan_tokens": mean([plan.plan_tokens for plan in plans]),
+            "model_steps": mean([plan.model_steps for plan in plans]),
             "tools_right": right.get(name),
         }
-        for name, made in {**results.made, **results.chosen}.items()
+        for name, plans in {**results.plans, **results.chosen}.items()
     ]
     rows.append(_row("limit of memory for casewright, head kept", results.limits))
     for cost in results.grammars:
         name = cost.toolbox.replace("_", " ")
-        rows.append(_row(f"grammar, {name}: ready", cost.made))
+        rows.append(_row(f"grammar, {name}: ready", cost.ready))
         if cost.whole:
             rows.append(_row(f"grammar, {name}: whole plan", cost.whole))
     if not results.right:
@@ -274,8 +244,8 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
 
 
 def _figures(results: Results) -> Iterator[tuple[str, float]]:
-    made, limits = results.made, np.array(results.limits)
-    own = made[OWN + KEPT]
+    plans, limits = results.plans, np.array(results.limits)
+    own = plans[OWN + KEPT]
     times = _times(own)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
@@ -283,61 +253,60 @@ def _figures(results: Results) -> Iterator[tuple[str, float]]:
     # Ratios are medians of those plan by plan.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
     for name, system in (("generate", PLAIN), ("masked_generate", MASKED)):
-        kept, whole = made[system + KEPT], made[system]
-        steps = sum(one.model_steps for one in own) / sum(one.model_steps for one in kept)
+        kept, whole = plans[system + KEPT], plans[system]
+        steps = sum(plan.model_steps for plan in own) / sum(plan.model_steps for plan in kept)
         yield f"share_of_{name}_model_steps", steps
         # Like for like: the head is given to both, or to neither.
         yield f"ratio_{name}_over_casewright_head_kept", p50(_times(kept) / times)
-        yield f"ratio_{name}_over_casewright_head_read", p50(_times(whole) / _times(made[OWN]))
+        yield f"ratio_{name}_over_casewright_head_read", p50(_times(whole) / _times(plans[OWN]))
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(whole) / times)
     for name, system in (("casewright", OWN + KEPT), ("masked_generate", MASKED + KEPT)):
         gold = list(results.gold) * (len(own) // len(results.gold))
-        right = [one.text == text for one, text in zip(made[system], gold, strict=True)]
+        right = [plan.text == text for plan, text in zip(plans[system], gold, strict=True)]
         yield f"scripted_plans_right_{name}", mean(right)
     if results.chosen:
         yield from _choice_figures(results.chosen)
     for part, count in results.greedy.items():
         yield f"greedy_{part}", float(count)
     for cost in results.grammars:
-        yield f"grammar_ms_p50_{cost.toolbox}", p50(cost.made)
-        yield f"grammar_ms_p95_{cost.toolbox}", p95(cost.made)
+        yield f"grammar_ms_p50_{cost.toolbox}", p50(cost.ready)
+        yield f"grammar_ms_p95_{cost.toolbox}", p95(cost.ready)
         yield f"grammar_ms_first_request_{cost.toolbox}", cost.first
-    for one in results.exampled:
-        yield f"prompting_ms_{one.count}_plan_cases", one.prompting_ms
-        if one.count in results.right:
-            yield f"tool_accuracy_{one.count}_plan_cases", results.right[one.count]
+    for example in results.exampled:
+        yield f"prompting_ms_{example.count}_plan_cases", example.prompting_ms
+        if example.count in results.right:
+            yield f"tool_accuracy_{example.count}_plan_cases", results.right[example.count]
     for width, milliseconds in results.steps.items():
         yield f"network_ms_p50_reading_{width}_tokens", milliseconds
-    yield "memory_gb_per_s", results.bandwidth / 1e9
-    yield "weights_gb_per_model_step", results.weight_bytes / 1e9
 
 
-def _choice_figures(made: Mapping[str, Sequence[Made]]) -> Iterator[tuple[str, float]]:
+def _choice_figures(plans: Plans) -> Iterator[tuple[str, float]]:
     short = {GENERATED: "masked_generate", UNDRAFTED: "casewright", DRAFTED: "drafted"}
-    drafted = made[DRAFTED]
+    drafted = plans[DRAFTED]
     for name, called in short.items():
-        yield f"own_choice_model_steps_p50_{called}", p50([one.model_steps for one in made[name]])
-        yield f"own_choice_ms_p50_{called}", p50(_times(made[name]))
+        steps = [plan.model_steps for plan in plans[name]]
+        yield f"own_choice_model_steps_p50_{called}", p50(steps)
+        yield f"own_choice_ms_p50_{called}", p50(_times(plans[name]))
     for name in (GENERATED, UNDRAFTED):
-        ratio = p50(_times(made[name]) / _times(drafted))
+        ratio = p50(_times(plans[name]) / _times(drafted))
         yield f"own_choice_ratio_{short[name]}_over_drafted", ratio
-        same = [a.text == b.text for a, b in zip(made[name], drafted, strict=True)]
+        same = [a.text == b.text for a, b in zip(plans[name], drafted, strict=True)]
         yield f"own_choice_plans_of_{short[name]}_same_as_drafted", mean(same)
 
 
-def _times(made: Sequence[Made]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array([one.milliseconds for one in made])
+def _times(plans: Sequence[WrittenPlan]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([plan.milliseconds for plan in plans])
 
 
-def _draw(axes: Any, made: Mapping[str, Sequence[Made]]) -> None:
+def _draw(axes: Any, plans: Plans) -> None:
     """Draw the systems' milliseconds a plan over their model steps."""
     for number, way in enumerate((PLAIN, MASKED, OWN)):
         for name in (way, way + KEPT):
-            steps = [one.model_steps for one in made[name]]
+            steps = [plan.model_steps for plan in plans[name]]
             # A colour for each way to write; filled where the head is kept.
             inside = f"C{number}" if name.endswith(KEPT) else "none"
             style = {"color": f"C{number}", "markerfacecolor": inside, "label": name}
-            axes.plot(steps, list(_times(made[name])), "s^o"[number], alpha=0.8, **style)
+            axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
     axes.set(xlabel="model steps of a plan", ylabel="milliseconds a plan", ylim=(0, None))
     axes.set_title("Writing the same plans with one model")
     axes.grid(alpha=0.3)

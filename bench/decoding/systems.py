@@ -1,4 +1,4 @@
-"""The ways to write a plan that are compared: transformers' ``generate``, plain or masked; ours."""
+"""The systems that write a plan: transformers' ``generate``, plain or masked, and the decoder."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from casewright.tools import Toolbox
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
-#: What a system's name ends with where the key/value states of the prompt's head are given.
+#: The end of a system's name where the key/value states of the prompt's head are given.
 KEPT = ", head kept"
-#: Names of the systems that write what the model likes best.
+#: Names of the systems that write the model's own choice.
 CHOICE = "own choice: "
 DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
 GENERATED = f"{CHOICE}{MASKED}{KEPT}"
@@ -34,7 +34,7 @@ MOST, STEPS = 1024, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class WrittenPlan:
     """A plan that a system wrote.
 
     Attributes:
@@ -71,7 +71,7 @@ class Generation:
         return cache
 
     def plain(self, prompt: PromptTokens, tokens: int, head: Any = None) -> list[int]:
-        """Write so many tokens, whichever they are."""
+        """Return so many tokens, whichever they are."""
         return self._written(prompt, head, min_new_tokens=tokens, max_new_tokens=tokens)
 
     def masked(
@@ -81,13 +81,13 @@ class Generation:
         head: Any = None,
         choices: Sequence[int] | None = None,
     ) -> list[int]:
-        """Write what a grammar admits, up to an end-of-sequence token, which is not returned.
+        """Return the tokens of a text that a grammar admits, without the one that ends it.
 
         Args:
-            prompt: What is read first.
+            prompt: The prompt.
             matcher: Of the grammar; it is used up.
             head: States of the prompt's head, which ``generate`` adds to.
-            choices: What is chosen at each step, instead of the likeliest of what is allowed.
+            choices: The token of each step, in place of the likeliest of the allowed ones.
         """
         from transformers import LogitsProcessorList
 
@@ -100,7 +100,7 @@ class Generation:
 
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self._model.device)
         network: Any = self._model.network
-        made = network.generate(
+        tokens = network.generate(
             ids,
             attention_mask=torch.ones_like(ids),
             do_sample=False,
@@ -110,12 +110,12 @@ class Generation:
             pad_token_id=self._model.ends[0],
             **settings,
         )
-        written: list[int] = made[0, ids.shape[1] :].tolist()
+        written: list[int] = tokens[0, ids.shape[1] :].tolist()
         return written
 
 
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
-    """Return a logits processor of one row that leaves what is admitted, or of it what is chosen.
+    """Return a logits processor of one row that leaves the admitted tokens, or the chosen one.
 
     It maps ids (1, length) and scores (1, vocabulary) to scores, all others at minus infinity.
     """
@@ -157,35 +157,39 @@ class Systems:
         self._states = self._generation.head_states(head)
         self._keeping, self._reading = Decoder(model), Decoder(model, head_bytes=0)
 
-    def named(self) -> dict[str, Callable[[Task, PromptTokens], Made]]:
+    def named(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
         """Return the systems that write a task's plan, with their names."""
 
-        def masked(task: Task, prompt: PromptTokens, *, kept: bool) -> Made:
+        def masked(task: Task, prompt: PromptTokens, *, kept: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, kept=kept)
 
-        ways: dict[str, Callable[..., Made]] = {PLAIN: self._plain, MASKED: masked, OWN: self.own}
+        ways: dict[str, Callable[..., WrittenPlan]] = {
+            PLAIN: self._plain,
+            MASKED: masked,
+            OWN: self.own,
+        }
         return {
             way + end: partial(write, kept=bool(end))
             for way, write in ways.items()
             for end in ("", KEPT)
         }
 
-    def own(self, task: Task, prompt: PromptTokens, *, kept: bool = True) -> Made:
+    def own(self, task: Task, prompt: PromptTokens, *, kept: bool = True) -> WrittenPlan:
         """Write a task's plan by this project's decoder."""
         return self._own(task.request, prompt, task.forced, kept=kept)
 
     def of_own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
-    ) -> dict[str, Callable[[int], Made]]:
-        """Return the systems that write what a trained model likes best, by a request's place.
+    ) -> dict[str, Callable[[int], WrittenPlan]]:
+        """Return the systems that write a trained model's own choice, by a request's number.
 
         The draft is the plan that the case planner makes of the store, none of whose cases is the
         query's or a neighbour's; its time is part of the plan's.
         """
         planner = CasePlanner(store)
 
-        def draft(place: int) -> str:
-            return str(planner.plan(requests[place]).plan)
+        def draft(number: int) -> str:
+            return str(planner.plan(requests[number]).plan)
 
         return {
             GENERATED: lambda at: self._masked(requests[at], prompts[at]),
@@ -193,14 +197,14 @@ class Systems:
             DRAFTED: lambda at: self._own(requests[at], prompts[at], draft=partial(draft, at)),
         }
 
-    def _plain(self, task: Task, prompt: PromptTokens, *, kept: bool) -> Made:
+    def _plain(self, task: Task, prompt: PromptTokens, *, kept: bool) -> WrittenPlan:
         # The copy is no part of the time: a cache could be cut back instead.
         head = deepcopy(self._states) if kept else None
         count = len(task.masked.tokens)
         tokens, spent = timed(
             lambda: self._generation.plain(prompt, count, head), self._model.device
         )
-        return self._made(tokens, len(tokens), prompt, spent, kept=kept)
+        return self._plan(tokens, len(tokens), prompt, spent, kept=kept)
 
     def _masked(
         self,
@@ -209,14 +213,14 @@ class Systems:
         script: Script | None = None,
         *,
         kept: bool = True,
-    ) -> Made:
+    ) -> WrittenPlan:
         head, choices = deepcopy(self._states) if kept else None, script.choices if script else None
         tokens, spent = timed(
             lambda: self._generation.masked(prompt, self._grammar.plan(request), head, choices),
             self._model.device,
         )
         # Its last step ends the plan.
-        return self._made(tokens, len(tokens) + 1, prompt, spent, kept=kept)
+        return self._plan(tokens, len(tokens) + 1, prompt, spent, kept=kept)
 
     def _own(
         self,
@@ -226,7 +230,7 @@ class Systems:
         *,
         kept: bool = True,
         draft: Callable[[], str] = str,
-    ) -> Made:
+    ) -> WrittenPlan:
         decoder = self._keeping if kept else self._reading
         choose = script.choose() if script else greedy
         written, spent = timed(
@@ -236,13 +240,13 @@ class Systems:
             self._model.device,
         )
         reused = written.head_reused
-        return self._made(list(written.tokens), written.model_steps, prompt, spent, kept=reused)
+        return self._plan(list(written.tokens), written.model_steps, prompt, spent, kept=reused)
 
-    def _made(
+    def _plan(
         self, tokens: list[int], steps: int, prompt: PromptTokens, spent: float, *, kept: bool
-    ) -> Made:
+    ) -> WrittenPlan:
         read = len(prompt.tail) + (0 if kept else len(prompt.head))
-        return Made(self._model.decode(tokens), len(tokens), steps, read, spent)
+        return WrittenPlan(self._model.decode(tokens), len(tokens), steps, read, spent)
 
 
 def compare_greedy(
@@ -251,17 +255,17 @@ def compare_greedy(
     toolbox: Toolbox,
     queries: Sequence[AnnotatedQuery],
 ) -> dict[str, int]:
-    """Plan for each query by the decoder and by masked ``generate``, both of them greedy.
+    """Return how the plans of the decoder and of masked ``generate`` differ, both of them greedy.
 
     Both choose the likeliest token that the grammar admits. They part where the grammar forces a
-    text: the decoder writes it in tokens of its own, without asking the model, which may have cut
-    it another way. From there on the model has read other tokens, and may choose otherwise.
+    text: the decoder writes it in tokens of its own, without a model step, where the model may have
+    cut it another way. From there on the model has read other tokens, and may choose otherwise.
 
     Args:
         model: Best in float32: rounded numbers are equal more often.
         grammar: Of its plans.
         toolbox: The tools.
-        queries: What is asked.
+        queries: To plan for.
 
     Returns:
         How many ``plans`` were compared, have the ``same_tokens``, are the ``same_text``; and how
@@ -296,10 +300,10 @@ def first_difference(
     own: Sequence[int],
     other: Sequence[int],
 ) -> str:
-    """Say where the decoder's tokens first differ from others of the same request.
+    """Return where the decoder's tokens first differ from others of the same request.
 
     Returns:
-        ``none``; ``forced``, where the decoder wrote a text that nothing else could stand for and
+        ``none``; ``forced``, where the decoder wrote a text without an alternative and
         the other token is a piece of that text, or begins with its rest; else ``chosen``.
     """
     pairs = zip(own, other, strict=False)
@@ -315,14 +319,14 @@ def first_difference(
     return "forced" if alike else "chosen"
 
 
-def _forced_from(matcher: PlanMatcher, tokens: Sequence[int], place: int) -> Sequence[int]:
-    """Return what of the tokens, from a place on, was written in one go without a choice."""
+def _forced_from(matcher: PlanMatcher, tokens: Sequence[int], start: int) -> Sequence[int]:
+    """Return the tokens from a start on that were written together without a choice."""
     at = 0
     while True:
         at += len(matcher.forced())
-        if at > place:
-            return tokens[place:at]
-        if at == place:
+        if at > start:
+            return tokens[start:at]
+        if at == start:
             return ()
         matcher.consume(tokens[at])
         at += 1

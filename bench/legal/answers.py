@@ -1,7 +1,7 @@
-"""CBR-RAG's answer quality (section 6): do cases in the prompt bring better answers?
+"""CBR-RAG's answer quality (section 6): the gain of cases in the prompt.
 
 For each question an answer is generated without cases, and with the 1 and 3 best cases in each of
-three forms; as a control, with the 3 best cases of another question. What counts is the cosine of
+three forms; as a control, with the 3 best cases of another question. The measure is the cosine of
 the answer's embedding and the reference's.
 """
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from casewright.bench.legal.data import QaSet, find_sets
-from casewright.bench.legal.published import COSINES, NO_CONTEXT
 from casewright.bench.legal.retrieval import Scores, strangers
+from casewright.bench.published import published
 from casewright.bench.report import Report
 from casewright.domains.legal.cases import context_text, qa_schema
 from casewright.errors import CasewrightError, told
@@ -30,7 +30,7 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: How many cases a prompt holds, and in which forms (see ``context_text``).
+#: The numbers of cases in a prompt, and their forms (see ``context_text``).
 COUNTS = (1, 3)
 FORMS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
 #: Cosines that differ by less do so by rounding.
@@ -47,7 +47,7 @@ Answer the question in one or two sentences. Use the cases below as context. Eac
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a prompt holds beside the question: so many cases, in one form."""
+    """The context of a prompt: so many cases, in one form."""
 
     name: str
     count: int = 0
@@ -62,15 +62,15 @@ SETTINGS = (
         for form, words in FORMS.items()
     ),
 )
-#: What tells whether it matters which cases are shown.
+#: The control: cases that are not the question's.
 CONTROL = Setting(OTHERS, 3, "full")
 
 
 class Answerer(Protocol):
-    """Words an answer to a question, from cases shown as texts or from none.
+    """Words an answer to a question, from cases as texts or from none.
 
     Attributes:
-        name: Who answers, as tables say it.
+        name: In tables.
         alone: Whether it can answer without cases.
         notes: What a reader must know of such answers.
     """
@@ -84,7 +84,7 @@ class Answerer(Protocol):
 
 
 class Chatting:
-    """Asks a chat model, the cases in delimiters that no case can forge."""
+    """Answers by a chat model, the cases in delimiters that no case can forge."""
 
     alone = True
     notes: Sequence[str] = ()
@@ -104,9 +104,9 @@ class Chatting:
         nonce = secrets.token_hex(8)
         role = _WITH_CASES.format(nonce=nonce) if cases else _ALONE
         quoted = [f"<case-{nonce}>\n{case}\n</case-{nonce}>" for case in cases]
-        asked = "\n\n".join([*quoted, f"Question: {question}"])
+        prompt = "\n\n".join([*quoted, f"Question: {question}"])
         try:
-            reply = ask(self._model, [SystemMessage(role), HumanMessage(asked)], SECONDS)
+            reply = ask(self._model, [SystemMessage(role), HumanMessage(prompt)], SECONDS)
             text = str(reply.text).strip()
         except Exception as error:  # a model may fail in any way
             raise CasewrightError(
@@ -142,14 +142,14 @@ class Quoting:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A setting's cosines, and how they compare with those without cases.
+    """A setting's cosines, and their comparison with those without cases.
 
     Attributes:
         cosine: Their mean.
         sd: Their standard deviation, of a sample.
         difference: Mean difference to no cases, or to another encoder's.
         t: Of the paired t-test; ``None`` where it cannot be computed.
-        p: Its one-tailed p: that answers are no better.
+        p: Its one-tailed p, of the hypothesis that answers are no better.
     """
 
     cosine: float
@@ -160,7 +160,7 @@ class Compared:
 
 
 def measure_answers(
-    data: Path | None,
+    folder: Path | None,
     encoder: Encoder,
     model: BaseChatModel | None = None,
     *,
@@ -171,7 +171,7 @@ def measure_answers(
     """Generate answers with and without cases, and compare them with the references.
 
     Args:
-        data: See ``find_sets``.
+        folder: See ``find_sets``.
         encoder: Retrieves the cases, and compares answers with references.
         model: Answers; without one answers are quotations.
         against: Another encoder to retrieve by: the answers by either's cases are compared, paired,
@@ -179,38 +179,41 @@ def measure_answers(
         only: See ``find_sets``.
         limit: See there, too.
     """
-    sets = find_sets(data, only, limit)
+    sets = find_sets(folder, only, limit)
     answerer: Answerer = Quoting(encoder) if model is None else Chatting(model)
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
-    for found in sets:
-        cosines = _cosines(found, encoder, encoder, answerer)
+    for data in sets:
+        cosines = _cosines(data, encoder, encoder, answerer)
         compared = compare(cosines)
-        rows += [{"context": f"{found.name}: {n}", **asdict(c)} for n, c in compared.items()]
+        rows += [{"context": f"{data.name}: {n}", **asdict(c)} for n, c in compared.items()]
         none, three, others = (compared[n].cosine for n in (NO_CASES, THREE_FULL, OTHERS))
         figures |= {
-            f"cosine_no_cases_{found.name}": none,
-            f"cosine_three_full_cases_{found.name}": three,
-            f"cosine_cases_of_another_question_{found.name}": others,
+            f"cosine_no_cases_{data.name}": none,
+            f"cosine_three_full_cases_{data.name}": three,
+            f"cosine_cases_of_another_question_{data.name}": others,
         }
         if none > 0 and answerer.alone:
-            figures[f"ratio_three_full_cases_over_no_cases_{found.name}"] = three / none
+            figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three / none
         if others > 0:
-            figures[f"ratio_three_full_cases_over_anothers_{found.name}"] = three / others
+            figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
         if (tested := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
-            figures[f"anova_f_{found.name}"], figures[f"anova_p_{found.name}"] = tested
+            figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = tested
         if against is not None:
-            other = _cosines(found, against, encoder, answerer)
-            for name, one in compare_encoders(cosines, other).items():
-                context = f"{found.name}: {name}, over the same by {against.name}"
-                rows.append({"context": context, **asdict(one)})
-    rows += _published_rows()
+            other = _cosines(data, against, encoder, answerer)
+            for name, pair in compare_encoders(cosines, other).items():
+                context = f"{data.name}: {name}, over the same by {against.name}"
+                rows.append({"context": context, **asdict(pair)})
+    paper = published("cbr_rag")["cosines"]
+    for name, cosine in paper.items():
+        context = f"paper: {name}" if name == NO_CASES else f"paper, {name}"
+        rows.append({"context": context, "cosine": cosine, "difference": cosine - paper[NO_CASES]})
     return Report(
         bench="legal answers",
         settings={
             "sets": {
-                found.name: {"cases": len(found.cases), "questions": len(found.questions)}
-                for found in sets
+                data.name: {"cases": len(data.cases), "questions": len(data.questions)}
+                for data in sets
             },
             "encoder": encoder.name,
             "generator": answerer.name,
@@ -258,23 +261,12 @@ def _paired(own: Scores, base: Scores) -> Compared:
 
     t = p = None
     difference = np.asarray(own) - np.asarray(base)
-    # Where all differ alike there is no spread to test against.
+    # Where all differences are equal there is no spread to test against.
     if len(difference) > 1 and np.ptp(difference) > ROUNDING:
-        found = ttest_rel(own, base, alternative="greater")
-        t, p = float(found.statistic), float(found.pvalue)
+        test = ttest_rel(own, base, alternative="greater")
+        t, p = float(test.statistic), float(test.pvalue)
     spread = float(np.std(own, ddof=1)) if len(difference) > 1 else 0.0
     return Compared(float(np.mean(own)), spread, float(difference.mean()), t, p)
-
-
-def _published_rows() -> list[dict[str, Any]]:
-    """Return the paper's Table 4 as rows."""
-    rows = [{"context": f"paper: {NO_CASES}", "cosine": NO_CONTEXT, "difference": 0.0}]
-    for (count, name), shown in COSINES.items():
-        for form, cosine in zip(("support only", "full case"), shown, strict=True):
-            context = f"paper, {name}: {count} × {form}"
-            row = {"context": context, "cosine": cosine, "difference": cosine - NO_CONTEXT}
-            rows.append(row)
-    return rows
 
 
 def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
@@ -283,21 +275,21 @@ def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
 
     if len(groups[0]) < 2 or all(np.ptp(group) <= ROUNDING for group in groups):
         return None
-    found = f_oneway(*groups)
-    return float(found.statistic), float(found.pvalue)
+    test = f_oneway(*groups)
+    return float(test.statistic), float(test.pvalue)
 
 
 def _cosines(
-    found: QaSet, retrieving: Encoder, encoder: Encoder, answerer: Answerer
+    data: QaSet, retrieving: Encoder, encoder: Encoder, answerer: Answerer
 ) -> dict[str, Scores]:
-    """Answer a set's questions in every setting; return an encoder's cosines to the references."""
-    questions = found.questions
+    """Return the cosines to the references of the answers to a set's questions, by setting."""
+    questions = data.questions
     with CaseStore(qa_schema(retrieving, "bench_legal")) as store:
-        store.add(found.cases)
+        store.add(data.cases)
         best = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 1)
-    with progress_bar(f"Answering {found.name}", total, show=None) as advance:
+    with progress_bar(f"Answering {data.name}", total, show=None) as advance:
         for setting in (*SETTINGS, CONTROL):
             shown = best
             if setting is CONTROL:
@@ -323,8 +315,8 @@ def _units(encoder: Encoder, texts: Sequence[str]) -> Scores:
 def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     shown = list(reversed(rows))
     axes.figure.set_size_inches(8, 0.8 + 0.28 * len(shown))
-    places, spreads = range(len(shown)), [row.get("sd", 0) for row in shown]
-    axes.barh(places, [row["cosine"] for row in shown], xerr=spreads)
-    axes.set_yticks(places, [row["context"] for row in shown], fontsize=8)
+    heights, spreads = range(len(shown)), [row.get("sd", 0) for row in shown]
+    axes.barh(heights, [row["cosine"] for row in shown], xerr=spreads)
+    axes.set_yticks(heights, [row["context"] for row in shown], fontsize=8)
     axes.set(xlabel="cosine of answer and reference; bars: standard deviation")
     axes.set_title("Answers by what the prompt holds")

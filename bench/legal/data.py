@@ -1,4 +1,4 @@
-"""What the legal bench is run on: cases, and questions that each have two parent cases.
+"""The data of the legal bench: cases, and questions that each have two parent cases.
 
 The domain's own cases, ALQA, and three sets of multi-hop questions, of which every paragraph
 becomes a case (see ``paragraphs``).
@@ -21,10 +21,10 @@ from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, read_items, read_lines
 from casewright.stores import Case
 
-#: What stands in place of a path for the cases that the legal domain ships; and the name of the set
-#: that is read from ALQA's files.
+#: The word for the cases that the legal domain ships, in place of a path; and the name of the set
+#: of ALQA's files.
 SHIPPED, ALQA = "shipped", "alqa"
-#: Of what is drawn at random: the development half, the shuffled labels, the resamples.
+#: Of every draw: the development half, the shuffled labels, the resamples.
 SEED = 0
 #: Questions that a set needs at least.
 FEWEST = 4
@@ -41,7 +41,7 @@ class PairQuestion:
     Attributes:
         text: The question.
         parents: The positions of the two cases in their set.
-        reference: The answer that an answer is compared with.
+        reference: The gold answer.
     """
 
     text: str
@@ -54,7 +54,7 @@ class QaSet:
     """Cases ⟨question, support, entities, answer⟩ and the questions to ask of them.
 
     Attributes:
-        name: How the set is called in tables.
+        name: In tables.
         cases: All of them, those that no question needs too.
         questions: Those with exactly two parents.
         left_out: How many others the files hold.
@@ -67,14 +67,14 @@ class QaSet:
 
     def halves(self) -> tuple[list[int], list[int]]:
         """Return the positions of the questions of the development half, and of the test half."""
-        places = list(range(len(self.questions)))
-        random.Random(SEED).shuffle(places)
-        middle = len(places) // 2
-        return sorted(places[:middle]), sorted(places[middle:])
+        order = list(range(len(self.questions)))
+        random.Random(SEED).shuffle(order)
+        middle = len(order) // 2
+        return sorted(order[:middle]), sorted(order[middle:])
 
 
 def find_sets(data: Path | None, only: str | None = None, limit: int | None = None) -> list[QaSet]:
-    """Read the sets that a place holds.
+    """Return the sets of a folder, or the domain's own.
 
     Args:
         data: A folder with the three multi-hop files, with ALQA (``qa.jsonl`` beside
@@ -84,7 +84,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
         limit: At most so many questions of each set.
 
     Raises:
-        InputError: The place holds no such set, or a file of another form.
+        InputError: The folder holds no such set, or a file of another form.
     """
     there: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
@@ -111,17 +111,17 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
             f"{', '.join(name for name, _ in there)}. Sets are: "
             f"{', '.join([*FILES, ALQA, SHIPPED])}."
         )
-    for found in chosen:
-        if len(found.questions) < FEWEST:
+    for own in chosen:
+        if len(own.questions) < FEWEST:
             raise InputError(
-                f"Set {found.name} has {len(found.questions)} questions with two parent cases. "
+                f"Set {own.name} has {len(own.questions)} questions with two parent cases. "
                 f"It needs {FEWEST}: two in each half."
             )
-    return [replace(found, questions=found.questions[:limit]) for found in chosen]
+    return [replace(own, questions=own.questions[:limit]) for own in chosen]
 
 
 def read_multihop(file: Path, name: str) -> QaSet:
-    """Read a set: a case of every distinct paragraph, a question of every two-paragraph item.
+    """Return a set: a case of every distinct paragraph, a question of every two-paragraph item.
 
     The cases are made of the paragraphs alone, in an order of their own, so that nothing of a
     question or of its labels is in them. Questions with more or fewer than two supporting
@@ -129,11 +129,11 @@ def read_multihop(file: Path, name: str) -> QaSet:
     """
     items = read_items(file)
     everything = sorted({paragraph for item in items for paragraph in item.paragraphs})
-    places = {paragraph: place for place, paragraph in enumerate(everything)}
+    numbers = {paragraph: number for number, paragraph in enumerate(everything)}
     questions = []
     for record, _, supporting in items:
         if len(supporting) == 2:
-            first, second = sorted(places[paragraph] for paragraph in supporting)
+            first, second = sorted(numbers[paragraph] for paragraph in supporting)
             reference = reference_sentence(record["question"], record["answer"])
             questions.append(PairQuestion(record["question"], (first, second), reference))
     cases = [paragraph_case(paragraph) for paragraph in everything]
@@ -149,30 +149,30 @@ def reference_sentence(question: str, answer: str) -> str:
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Read cases, and questions whose parents are named by citation or counted from 0.
+    """Return cases, and questions whose parents are named by citation or counted from 0.
 
-    A question is left out where a parent is named by what several cases are cited by.
+    A question is left out where several cases share the citation of a parent.
     """
     cases = read_alqa(cases_file)
-    places: dict[str | int, list[int]] = {place: [place] for place in range(len(cases))}
-    for place, case in enumerate(cases):
-        places.setdefault(cited_as(case), []).append(place)
+    numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
+    for number, case in enumerate(cases):
+        numbers.setdefault(cited_as(case), []).append(number)
     form = "questions: question, answer, and parents, two citations of cases, a JSON object a line"
-    found = list(read_lines(pairs_file, partial(_question, places), form))
-    questions = [question for question in found if question is not None]
-    return QaSet(name, cases, questions, len(found) - len(questions))
+    everything = list(read_lines(pairs_file, partial(_question, numbers), form))
+    questions = [question for question in everything if question is not None]
+    return QaSet(name, cases, questions, len(everything) - len(questions))
 
 
 def _question(
-    places: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
+    numbers: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
 ) -> PairQuestion | None:
-    """Return a question, where its parents are told apart from all other cases."""
+    """Return a question; ``None`` where a parent's citation is ambiguous."""
     question, answer, parents = record["question"], record["answer"], record["parents"]
     if not all(isinstance(text, str) and text for text in (question, answer)):
         raise TypeError("question and answer are texts")
     if not isinstance(parents, list):
         raise TypeError("parents are two citations of cases")
-    known = [places.get(one if isinstance(one, int) else str(one), ()) for one in parents]
+    known = [numbers.get(key if isinstance(key, int) else str(key), ()) for key in parents]
     if () in known:
         raise ValueError(f"no case is cited as {parents[known.index(())]!r}")
     apart = sorted({own[0] for own in known if len(own) == 1})

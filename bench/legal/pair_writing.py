@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from casewright.bench.legal.data import FEWEST, SHIPPED
@@ -16,6 +15,7 @@ from casewright.domains.legal.alqa import is_dataset
 from casewright.domains.legal.data import data_file
 from casewright.domains.legal.question_pairs import cited_as
 from casewright.errors import CasewrightError, InputError
+from casewright.finetune.queries.query_files import check_output
 from casewright.stores.progress import note
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PairsWritten:
-    """What came of writing questions.
+    """The numbers of the questions that were written.
 
     Attributes:
         output: The file.
         cases: How many were read.
         cases_left_out_as_others_are_cited_alike: How many of them.
-        pairs: How many pairs the model was asked about.
+        pairs: How many pairs the model saw.
         questions: How many questions were written.
-        skipped: Why a pair has none, to how many pairs that befell.
+        skipped: Reasons why pairs have none, with the numbers of these pairs.
     """
 
     output: str
@@ -44,25 +44,11 @@ class PairsWritten:
 
 
 def check_pairs_output(output: Path, source: str) -> None:
-    """Look whether the questions can be written to a file, before what takes long; change nothing.
-
-    Raises:
-        InputError: It is the file that the cases are read from, or cannot be written.
-    """
+    """Raise ``InputError`` where a file of questions cannot be written; see ``check_output``."""
     read = [Path(str(data_file(name))) for name in ("cases", "pairs")]
     if source != SHIPPED and not is_dataset(source):
         read.append(Path(source))
-    try:
-        if output.exists() and any(output.samefile(file) for file in read if file.exists()):
-            raise InputError(f"--output {output} is a file of the data. Choose another.")
-        if output.exists():
-            with output.open("ab"):
-                pass
-        else:
-            with TemporaryFile(dir=output.absolute().parent):
-                pass
-    except OSError as error:
-        raise _unwritable(output, error) from error
+    check_output(output, *read)
 
 
 def write_pairs(
@@ -87,14 +73,14 @@ def write_pairs(
         CasewrightError: The model wrote no usable question.
     """
     check_pairs_output(output, source)
-    place = str(data_file("cases")) if source == SHIPPED else source
+    file = str(data_file("cases")) if source == SHIPPED else source
     if extractor is None:
-        cases = read_alqa(place)
+        cases = read_alqa(file)
     else:
-        cases = read_with_chat(place, extractor, progress=progress)
+        cases = read_with_chat(file, extractor, progress=progress)
     cited = Counter(map(cited_as, cases))
-    told_apart = [case for case in cases if cited[cited_as(case)] == 1]
-    drawn = entity_pairs(told_apart, limit=pairs, seed=seed)
+    unambiguous = [case for case in cases if cited[cited_as(case)] == 1]
+    drawn = entity_pairs(unambiguous, limit=pairs, seed=seed)
     if not drawn:
         raise InputError(
             f"{source}: no two of its {len(cases)} cases share an Act or another name, so there is "
@@ -107,21 +93,14 @@ def write_pairs(
             f"The chat model wrote no usable question for {len(drawn)} pairs: {why}. {output} was "
             "not written."
         )
-    lines = [json.dumps(one.to_json(), ensure_ascii=False) for one in written.questions]
+    lines = [json.dumps(q.to_json(), ensure_ascii=False) for q in written.questions]
     try:
         output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
-        raise _unwritable(output, error) from error
+        raise InputError(f"--output {output} cannot be written: {error.strerror}.") from error
     if len(lines) < FEWEST:
         note(f"bench legal needs {FEWEST} questions at least; these are {len(lines)}.")
-    left_out = len(cases) - len(told_apart)
+    left_out = len(cases) - len(unambiguous)
     return PairsWritten(
         str(output), len(cases), left_out, len(drawn), len(lines), dict(written.skipped)
-    )
-
-
-def _unwritable(output: Path, error: OSError) -> InputError:
-    return InputError(
-        f"--output {output} cannot be written: {error.strerror}. Give a file in a folder that "
-        "exists and that you may write to."
     )

@@ -1,12 +1,12 @@
 """A paragraph of an encyclopedia as a case ⟨question, support, entities, answer⟩, by one rule.
 
-The rule reads the paragraph and its title, and nothing else: no question, no label. So it is the
-same for every paragraph, whether a question needs it or not.
+The rule reads the paragraph and its title alone, and no question or label: it is the same for every
+paragraph, whether a question needs it or not.
 
 - support: the paragraph.
 - answer: its first sentence.
 - entities: the title, then what title and paragraph name.
-- question: what the first sentence answers, as far as its form says so: “When was T founded?” of
+- question: the question that the first sentence answers, by its form: “When was T founded?” of
   a first sentence such as “T was founded in 1926”; “Who is T?” or “What is T?” of one such as “T
   (born 1980) is a singer”; “What happened to T in 1992?” of one that begins with a time; else
   “What is known about T?”. T is the title.
@@ -21,9 +21,9 @@ from casewright.domains.legal.entities import extract_entities
 from casewright.finetune.judge_sets.paragraphs import Paragraph
 from casewright.stores import Case
 
-#: A first sentence's subject in words; what is longer is no subject.
+#: Most words of a first sentence's subject.
 LONGEST_SUBJECT = 12
-#: What is shorter, in words, is no sentence: an abbreviation, a heading.
+#: Fewest words of a sentence: a shorter text is an abbreviation or a heading.
 SHORTEST_SENTENCE = 4
 
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9])")
@@ -44,7 +44,7 @@ _WORD = re.compile(r"\w+")
 
 
 def paragraph_case(paragraph: Paragraph) -> Case:
-    """Make a paragraph a case, by the rule above."""
+    """Return a paragraph as a case, by the rule above."""
     title, text = paragraph
     named = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
     entities = [entity for entity in named if entity]
@@ -66,13 +66,13 @@ def paragraph_question(paragraph: Paragraph) -> str:
     title, text = paragraph
     sentence = first_sentence(text)
     plain = _PARENTHESES.sub("", sentence)
-    found = _COPULA.match(plain)
-    if found and _is_title(found["subject"], title):
-        dated = _DATED.match(found["rest"])
+    copula = _COPULA.match(plain)
+    if copula and _is_title(copula["subject"], title):
+        dated = _DATED.match(copula["rest"])
         if dated:
-            return f"When {found['verb']} {title} {dated['done']}?"
+            return f"When {copula['verb']} {title} {dated['done']}?"
         person = _LIFE.search(sentence) or _PERSONAL.search(text)
-        return f"{'Who' if person else 'What'} {found['verb']} {title}?"
+        return f"{'Who' if person else 'What'} {copula['verb']} {title}?"
     time = _TIME.match(plain)
     if time:
         return f"What happened to {title} {time['time'][0].lower()}{time['time'][1:]}?"
@@ -80,7 +80,7 @@ def paragraph_question(paragraph: Paragraph) -> str:
 
 
 def _is_title(subject: str, title: str) -> bool:
-    """Say whether a subject is what the title names: they share a word, and it is short."""
+    """Return whether a subject is the title's: they share a word, and the subject is short."""
     words = _WORD.findall(subject.lower())
     return len(words) <= LONGEST_SUBJECT and not set(words).isdisjoint(
         _WORD.findall(_PARENTHESES.sub("", title).lower())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from casewright.bench.legal.data import QaSet, find_sets
-from casewright.bench.legal.published import F1_AT_K
 from casewright.bench.legal.retrieval import (
     KS,
     PAPERS_BEST,
@@ -26,17 +26,18 @@ from casewright.bench.legal.retrieval import (
     random_f1_at_k,
     shuffled_f1_at_k,
 )
+from casewright.bench.published import published
 from casewright.bench.report import Report
 from casewright.stores import Encoder
 
 #: The mean over the sets, each of them counting the same.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
-#: How the paper's figures are called beside ours.
+#: The name of the paper's figures beside ours.
 SOURCE = "CBR-RAG, section 6, F1@k"
 #: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
 Rows = dict[str, Scores]
-#: Rows of a heat map: how each is called, and its F1 at every k.
+#: Rows of a heat map: the label and the F1 at every k of each.
 Panel = dict[str, Sequence[float]]
 
 
@@ -50,14 +51,21 @@ def measure_legal(
 ) -> Report:
     """Measure F1@k under the paper's six weightings, and under the one that is best here.
 
-    The best one is sought over a grid on half of each set's questions, and shown on the others.
+    The best one is sought over a grid on half of each set's questions, and scored on the others.
+
+    Args:
+        data: See ``find_sets``.
+        encoder: Of cases and questions.
+        only: See ``find_sets``.
+        cue: Also measured before queries, on half of the questions.
+        limit: See ``find_sets``.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
-        trials = [stack.enter_context(Trial(found, encoder)) for found in sets]
+        trials = [stack.enter_context(Trial(data, encoder)) for data in sets]
         whole = _whole(trials)
         tested, best, searched = _searched(trials)
-        sizes = {trial.found.name: trial.size() for trial in trials}
+        sizes = {trial.data.name: trial.size() for trial in trials}
     rows = {**_flat(whole), **_flat(tested, " (test half)")}
     figures = {**_whole_figures(whole), **searched}
     if cue is not None:
@@ -65,7 +73,7 @@ def measure_legal(
         rows |= cued
         figures |= differences
     panels: dict[str, Panel] = {}
-    for name, table in F1_AT_K.items():
+    for name, table in published("cbr_rag")["f1_at_k"].items():
         panel: Panel = {label_of(w): row for w, row in zip(WEIGHTINGS, table, strict=True)}
         panels[f"{SOURCE}: {name} on ALQA"] = panel
         rows |= {f"paper, {name}: {label}": np.array(scores) for label, scores in panel.items()}
@@ -96,17 +104,15 @@ def _whole(trials: Sequence[Trial]) -> dict[str, Rows]:
     groups: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
-        rows[SHUFFLED] = shuffled_f1_at_k(
-            lambda labels, trial=trial: trial.ranks(PAPERS_BEST, labels), len(trial.parents)
-        )
+        rows[SHUFFLED] = shuffled_f1_at_k(partial(trial.ranks, PAPERS_BEST), len(trial.parents))
         rows[CHANCE] = random_f1_at_k(len(trial))
-        groups[trial.found.name] = rows
+        groups[trial.data.name] = rows
     return _with_mean(groups)
 
 
 def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
     """Find the best weighting on the development halves, and score it on the test halves."""
-    halves = [trial.found.halves() for trial in trials]
+    halves = [trial.data.halves() for trial in trials]
     cosines = [trial.cosines() for trial in trials]
     best, on_development = best_weighting(
         [
@@ -119,7 +125,7 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
     for trial, part, (_, half) in zip(trials, cosines, halves, strict=True):
         rows = {label_of(w): trial.scores(w)[half].mean(axis=0) for w in WEIGHTINGS}
         rows[f"best {label_of(best)}"] = trial.scores(best)[half].mean(axis=0)
-        groups[trial.found.name] = rows
+        groups[trial.data.name] = rows
         ours.append(trial.scores(best)[half].mean(axis=1))
         papers.append(trial.scores(PAPERS_BEST)[half].mean(axis=1))
         alike += [trial.agreement(weights, part) for weights in (*WEIGHTINGS, best)]
@@ -145,9 +151,9 @@ def _cued(sets: Sequence[QaSet], encoder: Encoder, cue: str) -> tuple[Rows, dict
     scores: list[dict[Weighting, list[Scores]]] = []
     for name, text in (("with the cue", cue), ("without a cue", "")):
         by_weights: dict[Weighting, list[Scores]] = {weights: [] for weights in WEIGHTINGS}
-        for found in sets:
-            half, _ = found.halves()
-            with Trial(found, CuedEncoder(encoder, text)) as trial:
+        for data in sets:
+            half, _ = data.halves()
+            with Trial(data, CuedEncoder(encoder, text)) as trial:
                 for weights, own in by_weights.items():
                     own.append(trial.scores(weights)[half])
         for weights, own in by_weights.items():
@@ -156,13 +162,13 @@ def _cued(sets: Sequence[QaSet], encoder: Encoder, cue: str) -> tuple[Rows, dict
         scores.append({w: [part.mean(axis=1) for part in own] for w, own in by_weights.items()})
     with_cue, without = scores
     figures: dict[str, float] = {}
-    for told, weights in (
+    for name, weights in (
         ("support_alone", WEIGHTINGS[1]),
         ("entities_alone", WEIGHTINGS[2]),
         ("papers_best_weighting", PAPERS_BEST),
     ):
-        name = f"f1_difference_by_the_cue_{told}"
-        figures |= _difference(name, with_cue[weights], without[weights])
+        difference = (with_cue[weights], without[weights])
+        figures |= _difference(f"f1_difference_by_the_cue_{name}", *difference)
     return rows, figures
 
 
@@ -195,8 +201,8 @@ def _whole_figures(whole: Mapping[str, Rows]) -> dict[str, float]:
 
 
 def _difference(name: str, ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, float]:
-    found = paired_difference(ours, theirs)
-    return {name: found.mean, f"{name}_low_95": found.low, f"{name}_high_95": found.high}
+    mean, low, high = paired_difference(ours, theirs)
+    return {name: mean, f"{name}_low_95": low, f"{name}_high_95": high}
 
 
 def _panels(whole: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Panel]:

@@ -1,16 +1,15 @@
-"""A set's questions asked of a store under any weighting, F1@k, and what it is held against.
+"""The retrieval of a set's questions under any weighting: F1@k, its controls, and the grid.
 
 With h of a question's two parents among the first k cases, precision is h/k and recall h/2, so
-that F1 is 2h/(k + 2) (CBR-RAG, section 6). A parent's place is its rank, counted from 1; where it
-was not retrieved, the rank is larger than every k.
+that F1 is 2h/(k + 2) (CBR-RAG, section 6). A parent's rank is counted from 1; where it was not
+retrieved, the rank is larger than every k.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ Weighting = tuple[float, float, float]
 Ranks = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
-#: How many cases are retrieved, in the paper's table.
+#: Numbers of cases that are retrieved, in the paper's table.
 KS = (1, 3, 5, 7, 9, 13, 19, 23, 37)
 #: The paper's weightings of question, support and entities; the last is its best.
 WEIGHTINGS = (
@@ -50,9 +49,7 @@ class CuedEncoder:
 
     def __init__(self, encoder: Encoder, cue: str) -> None:
         self._encoder = encoder
-        self.name = encoder.name
-        self.dimension = encoder.dimension
-        self.cue = cue
+        self.name, self.dimension, self.cue = encoder.name, encoder.dimension, cue
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
@@ -63,26 +60,28 @@ class Trial:
     """A set's cases in a store in memory. Use it in a ``with`` block.
 
     Attributes:
-        found: The set.
+        data: The set.
         parents: Array (questions, 2): the parents' columns in ``cosines``.
-        order: Array (cases,): each case's place among the cases sorted by id.
+        order: Array (cases,): each case's number among the cases sorted by id.
     """
 
-    def __init__(self, found: QaSet, encoder: Encoder) -> None:
-        self.found = found
+    def __init__(self, data: QaSet, encoder: Encoder) -> None:
+        self.data = data
         self._schema = qa_schema(encoder, "bench_legal")
         self._store = CaseStore(self._schema)
         try:
-            ids = self._store.add(found.cases)
+            ids = self._store.add(data.cases)
         except BaseException:
             self._store.close()
             raise
         # Equal cases are one case.
-        by_id = dict(zip(ids, found.cases, strict=True))
+        by_id = dict(zip(ids, data.cases, strict=True))
         self._cases = list(by_id.values())
-        self._place = {case_id: at for at, case_id in enumerate(by_id)}
-        asked = [[self._place[ids[at]] for at in one.parents] for one in found.questions]
-        self.parents: Ranks = np.array(asked, dtype=np.int64)
+        self._columns = {case_id: at for at, case_id in enumerate(by_id)}
+        self.parents: Ranks = np.array(
+            [[self._columns[ids[at]] for at in question.parents] for question in data.questions],
+            dtype=np.int64,
+        )
         self.order: Ranks = np.argsort(np.argsort(np.array(list(by_id)))).astype(np.int64)
         self._rankings: dict[Weighting, list[list[int]]] = {}
 
@@ -96,23 +95,23 @@ class Trial:
         return len(self._cases)
 
     def size(self) -> dict[str, int]:
-        """Return how many cases and questions there are, and questions that were left out."""
+        """Return the numbers of cases, of questions, and of questions that were left out."""
         return {
             "cases": len(self),
-            "questions": len(self.found.questions),
-            "questions_left_out": self.found.left_out,
+            "questions": len(self.data.questions),
+            "questions_left_out": self.data.left_out,
         }
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return, for each question, the columns of the cases that the store finds, best first."""
         if weights not in self._rankings:
             shares = dict(zip(QA_COMPONENTS, weights, strict=True))
-            label = f"Searching {self.found.name} by {label_of(weights)}"
+            label = f"Searching {self.data.name} by {label_of(weights)}"
             rankings = []
-            with progress_bar(label, len(self.found.questions), show=None) as advance:
-                for question in self.found.questions:
+            with progress_bar(label, len(self.data.questions), show=None) as advance:
+                for question in self.data.questions:
                     hits = self._store.search(question.text, KS[-1], weights=shares)
-                    rankings.append([self._place[hit.case.id] for hit in hits])
+                    rankings.append([self._columns[hit.case.id] for hit in hits])
                     advance(1)
             self._rankings[weights] = rankings
         return self._rankings[weights]
@@ -122,13 +121,13 @@ class Trial:
 
         Args:
             weights: Of the facets.
-            labels: Whose parents each question is to find; its own where left out.
+            labels: The questions whose parents each question is to find; itself by default.
         """
         given = range(len(self.parents)) if labels is None else labels
         return np.array(
             [
-                [found.index(at) + 1 if at in found else NOT_FOUND for at in self.parents[label]]
-                for found, label in zip(self.rankings(weights), given, strict=True)
+                [row.index(at) + 1 if at in row else NOT_FOUND for at in self.parents[label]]
+                for row, label in zip(self.rankings(weights), given, strict=True)
             ],
             dtype=np.int64,
         )
@@ -141,8 +140,8 @@ class Trial:
         """Return every facet's cosines, array (3, questions, cases)."""
         schema = self._schema
         cases = schema.vectors([case.problem for case in self._cases])
-        asked = [schema.query(question.text) for question in self.found.questions]
-        queries = schema.vectors(asked, query=True)
+        questions = [schema.query(question.text) for question in self.data.questions]
+        queries = schema.vectors(questions, query=True)
         parts = [schema.slices[name] for name in QA_COMPONENTS]
         return np.stack([queries[:, part] @ cases[:, part].T for part in parts]).astype(np.float64)
 
@@ -162,8 +161,7 @@ def f1_at_k(ranks: Ranks) -> Scores:
     """Return F1@k, array (questions, len(KS)), of the ranks of parents, array (questions, 2)."""
     ks = np.array(KS)
     hits = (ranks[:, :, None] <= ks).sum(axis=1)
-    scores: Scores = 2 * hits / (ks + 2)
-    return scores
+    return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
 
 
 def random_f1_at_k(cases: int) -> Scores:
@@ -172,37 +170,34 @@ def random_f1_at_k(cases: int) -> Scores:
     Of two parents among n cases, 2k/n are expected among the first k.
     """
     ks = np.array(KS)
-    expected: Scores = 2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2)
-    return expected
+    return np.asarray(2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2), dtype=np.float64)
 
 
 def strangers(count: int) -> list[list[int]]:
-    """Return, for every shuffle, whose labels each of several questions is given: never its own."""
+    """Return, for every shuffle, the question whose labels each question is given: never itself."""
     rng = random.Random(SEED)
-    given = []
+    shuffles = []
     for _ in range(SHUFFLES):
         circle = list(range(count))
         rng.shuffle(circle)
         after = dict(zip(circle, circle[1:] + circle[:1], strict=True))
-        given.append([after[question] for question in range(count)])
-    return given
+        shuffles.append([after[question] for question in range(count)])
+    return shuffles
 
 
-def shuffled_f1_at_k(ranks_of: Any, count: int) -> Scores:
+def shuffled_f1_at_k(ranks_of: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
     """Return the mean F1@k where each question has another one's labels, array (len(KS),).
 
     Args:
-        ranks_of: Called with the question whose labels each question is given; returns ranks,
-            array (questions, 2).
+        ranks_of: Returns the ranks, array (questions, 2), by the question whose labels each
+            question is given.
         count: How many questions there are.
     """
-    trials = [f1_at_k(ranks_of(given)).mean(axis=0) for given in strangers(count)]
-    mean: Scores = np.mean(trials, axis=0)
-    return mean
+    trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in strangers(count)]
+    return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """A mean of paired differences, with the ends of its 95 % interval."""
 
     mean: float
@@ -211,12 +206,12 @@ class Difference:
 
 
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
-    """Return how much better the one is than the other, by a paired bootstrap (percentiles).
+    """Return the mean paired difference, with the interval of a bootstrap (percentiles).
 
     Questions are drawn anew within each set; of the sets, the mean counts.
 
     Args:
-        ours: For each set, one score a question.
+        ours: For each set, a score of each question.
         theirs: The same questions' scores of the other.
     """
     from scipy.stats import bootstrap
@@ -229,16 +224,12 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
     mean = float(macro(*differences))
     if all((part == part[0]).all() for part in differences):
         return Difference(mean, mean, mean)
-    found = bootstrap(
-        differences,
-        macro,
-        n_resamples=RESAMPLES,
-        vectorized=True,
-        batch=500,
-        method="percentile",
-        rng=np.random.default_rng(SEED),
+    rng = np.random.default_rng(SEED)
+    sampling: dict[str, Any] = {"n_resamples": RESAMPLES, "vectorized": True, "batch": 500}
+    interval = bootstrap(
+        differences, macro, method="percentile", rng=rng, **sampling
     ).confidence_interval
-    return Difference(mean, float(found.low), float(found.high))
+    return Difference(mean, float(interval.low), float(interval.high))
 
 
 def simplex() -> Iterator[Weighting]:
@@ -268,19 +259,15 @@ def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
 
     Args:
         scores: Array (questions, cases).
-        order: Array (cases,): each case's place among the cases sorted by id.
-        parents: Array (questions, 2) of positions of cases.
+        order: Array (cases,): each case's number among the cases sorted by id.
+        parents: Array (questions, 2) of columns of cases.
 
     Returns:
         Array (questions, 2), counted from 1.
     """
-    ranks = np.empty(parents.shape, dtype=np.int64)
-    for column in range(parents.shape[1]):
-        parent = parents[:, column]
-        own = np.take_along_axis(scores, parent[:, None], axis=1)
-        before = (scores > own) | ((scores == own) & (order[None, :] < order[parent][:, None]))
-        ranks[:, column] = before.sum(axis=1) + 1
-    return ranks
+    own = np.take_along_axis(scores, parents, axis=1)[:, :, None]
+    first = (scores[:, None, :] == own) & (order[None, None, :] < order[parents][:, :, None])
+    return np.asarray(((scores[:, None, :] > own) | first).sum(axis=2) + 1, dtype=np.int64)
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
@@ -290,16 +277,11 @@ def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighti
         sets: For each set its development questions: cosines, order and parents as above. The
             mean of the sets' means counts; of equals the first of the grid.
     """
-    scores = {
-        weights: float(
-            np.mean(
-                [
-                    f1_at_k(ranks_of(blend(cosines, weights), order, parents)).mean()
-                    for cosines, order, parents in sets
-                ]
-            )
-        )
-        for weights in simplex()
-    }
+
+    def score(weights: Weighting) -> float:
+        ranks = [ranks_of(blend(cosines, weights), *rest) for cosines, *rest in sets]
+        return float(np.mean([f1_at_k(own).mean() for own in ranks]))
+
+    scores = {weights: score(weights) for weights in simplex()}
     best = max(scores, key=lambda weights: scores[weights])
     return best, scores[best]

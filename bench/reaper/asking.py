@@ -1,9 +1,9 @@
-"""Asking planners a set of questions, in four ways, and the lines of tables that come of it."""
+"""Figures of planners on a set of questions, in four modes, and the lines of tables from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,6 @@ from casewright.bench.reaper.workplace import Start, Trained, Workplace
 from casewright.errors import InputError
 from casewright.finetune.evaluation import as_row, evaluate, score_classes
 from casewright.finetune.evaluation.intervals import wilson
-from casewright.finetune.evaluation.outcome import Outcome
 from casewright.planner import CasePlanner, ModelPlanner, Planner, plan_store
 from casewright.stores import CachedEncoder, CaseStore
 from casewright.stores.encoders.cache import UncachedQuestions
@@ -25,22 +24,22 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 TRAINED, RANDOM, CASES = "trained", "random weights", "case planner"
-#: The columns of every line, in order; the first five say what it is of.
+#: The columns of every line, in order; the first five identify it.
 COLUMNS = (
     *("table", "row", "questions", "planner", "class", "grammar", "plan cases"),
     *("count", "tools", "low", "high", "arguments", "arguments_paper", "f1", "only_provided"),
     *("invalid", "ms_p50", "published", "examples", "tokens", "steps", "seconds", "note"),
 )
-#: A batch of a slow machine must not end by the clock, which would make figures the machine's.
+#: A batch on a slow machine must not end by the clock: the figures would be the machine's.
 SECONDS = 600.0
-#: Questions that are decoded together where a plan's own time is not asked for.
+#: Questions that are decoded together where a plan's own time is not measured.
 TOGETHER = 16
-#: In why a model's plan is another planner's: it raised, so there is nothing to measure.
+#: The start of a result's ``fallback`` where the planner raised: nothing was measured.
 FAILED = "It failed"
 
 
 class Mode(NamedTuple):
-    """How a language model is asked: under the grammar or not, with plan cases or without."""
+    """A way to ask a language model: under the grammar or not, with plan cases or without."""
 
     grammar: bool
     cases: bool
@@ -56,10 +55,10 @@ class Asking:
     """Questions with their plan cases in a store.
 
     Attributes:
-        questions: What is asked.
+        questions: The questions.
         store: The plan cases.
-        examples: How many of them a prompt shows.
-        together: How many questions are decoded at once.
+        examples: Plan cases in a prompt.
+        together: Questions that are decoded at once.
         seed: Of the tools that are removed.
     """
 
@@ -69,45 +68,78 @@ class Asking:
     together: int = TOGETHER
     seed: int = 0
 
-    def of_model(self, model: LanguageModel, mode: Mode) -> dict[str, Any]:
-        """Ask a language model; with the grammar off, with a needed tool removed too."""
-        planner = ModelPlanner(
-            model,
-            plan_cases=self.store if mode.cases else None,
-            examples=self.examples,
-            seconds=SECONDS,
-            batch=self.together,
-            constrained=mode.grammar,
-        )
-        return self.of(planner, removal=not mode.grammar)
+    def of_model(
+        self,
+        work: Workplace,
+        name: str,
+        identity: Mapping[str, Any],
+        mode: Mode,
+        model: Callable[[], LanguageModel],
+    ) -> dict[str, Any]:
+        """Return a language model's figures; with the grammar off, with a needed tool removed too.
+
+        Args:
+            work: Keeps figures.
+            name: The start of the file's name.
+            identity: Identifies the model's weights.
+            mode: How it is asked.
+            model: Returns the model; called where the figures were not kept.
+        """
+        key = {
+            **self.questions.identity,
+            **identity,
+            "grammar": mode.grammar,
+            "examples": self.examples if mode.cases else 0,
+            "together": self.together,
+            "seed": self.seed,
+        }
+        if not mode.cases:
+            # Rows that differ in their plan cases alone share figures without any.
+            del key["cases"]
+
+        def measure() -> dict[str, Any]:
+            planner = ModelPlanner(
+                model(),
+                plan_cases=self.store if mode.cases else None,
+                examples=self.examples,
+                seconds=SECONDS,
+                batch=self.together,
+                constrained=mode.grammar,
+            )
+            return self.of(planner, removal=not mode.grammar)
+
+        return work.kept(name, key, measure)
 
     def of(self, planner: Planner, *, removal: bool = False) -> dict[str, Any]:
-        """Ask a planner, and return its figures, JSON-plain.
+        """Return a planner's figures, JSON-plain.
 
-        A plan that a fallback gave, or that is not valid, is wrong in everything: no planner
+        A plan that a fallback gave, or that is not valid, counts as wrong in everything: no planner
         borrows another's accuracy.
 
         Args:
             planner: The planner.
-            removal: Measure whether it keeps to the tools that are left when one is removed.
+            removal: Also measure whether it keeps to the tools that are left when one is removed.
+
+        Raises:
+            InputError: The planner failed on a question: its figures would look like a result.
         """
-        name = planner.name
-        found = evaluate(
-            self.questions.items,
-            {name: planner},
-            removal={name: planner} if removal else None,
-            seed=self.seed,
-        )
-        outcomes, figures = found.outcomes[name], found.figures[name]
-        _check_worked(name, outcomes)
-        verdicts = [
-            o.verdict if o.own else replace(o.verdict, predicted="", tools=False, arguments=False)
-            for o in outcomes
-        ]
+        name, items = planner.name, self.questions.items
+        removed = {name: planner} if removal else None
+        evaluation = evaluate(items, {name: planner}, removal=removed, seed=self.seed)
+        outcomes, figures = evaluation.outcomes[name], evaluation.figures[name]
+        failed = [o.answered.error for o in outcomes if o.answered.error]
+        failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
+        if failed:
+            raise InputError(
+                f"{len(failed)} of {len(outcomes)} questions were not answered by {name}, the "
+                f"first since: {failed[0]} Run the same command again; nothing of this was kept."
+            )
+        wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
+        verdicts = [o.verdict if o.own else replace(o.verdict, **wrong) for o in outcomes]
         low, high = wilson(sum(verdict.tools for verdict in verdicts), len(verdicts))
 
-        def figure(called: str, digits: int = 1) -> float | None:
-            value = figures[called].value
+        def figure(key: str, digits: int = 1) -> float | None:
+            value = figures[key].value
             return None if value is None else round(value, digits)
 
         return {
@@ -131,30 +163,19 @@ def open_asking(
     together: int = TOGETHER,
     seed: int = 0,
 ) -> Iterator[Asking]:
-    """Yield the questions with their plan cases in a store, which is closed in the end."""
+    """Yield the questions with their plan cases in a store, while the block lasts."""
     with plan_store(questions.cases, UncachedQuestions(encoder)) as store:
         yield Asking(questions, store, examples, together, seed)
 
 
-def _check_worked(name: str, outcomes: Sequence[Outcome]) -> None:
-    """Refuse figures of a planner that did not run: they would be kept, and look like a result."""
-    failed = [o.answered.error for o in outcomes if o.answered.error]
-    failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
-    if failed:
-        raise InputError(
-            f"{len(failed)} of {len(outcomes)} questions were not answered by {name}, the first "
-            f"since: {failed[0]} Run the same command again; nothing of this was kept."
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class RowLines:
-    """Measures rows, each planner and mode once: the trained planner, and what it has to beat.
+    """Measures rows, each planner and mode once: the trained planner and its baselines.
 
     Attributes:
         material: The domain.
         work: Trains, and keeps figures.
-        start: What rows are trained from.
+        start: The model that rows are trained from.
         examples: Plan cases in a prompt.
         seed: Of random weights, and of the tools that are removed.
     """
@@ -166,66 +187,45 @@ class RowLines:
     seed: int
 
     def of(self, row: Row) -> list[Line]:
-        """Return a row's lines; of one that cannot be trained, one that says why."""
+        """Return a row's lines; of a row that cannot be trained, one line that says why."""
         head = (row.table, row.name, row.questions)
         if row.training is None:
             return [line(*head, TRAINED, note=row.note)]
-        made = self.work.trained(row.training, self.start)
+        trained = self.work.trained(row.training, self.start)
 
-        # Loaded when one of them is asked, and not where all figures were kept.
+        # Loaded when figures are measured, and not where all of them were kept.
         @cache
-        def trained() -> LanguageModel:
+        def own() -> LanguageModel:
             from casewright.planner.language_model import load_language_model
 
-            return load_language_model(made.folder)
+            return load_language_model(trained.folder)
 
-        @cache
-        def drawn() -> LanguageModel:
-            return random_twin(trained(), self.seed)
-
-        def asked(mode: Mode, name: str, *, own: bool) -> dict[str, Any]:
-            identity = {
-                **row.questions.identity,
-                "seed": self.seed,
-                "model": name,
-                "grammar": mode.grammar,
-                "examples": self.examples if mode.cases else 0,
-            }
-            if not mode.cases:
-                # Rows that differ in their plan cases alone share what is measured without any.
-                del identity["cases"]
-
-            def measure() -> dict[str, Any]:
-                with self._open(row) as asking:
-                    return asking.of_model(trained() if own else drawn(), mode)
-
-            return self.work.kept(name.rpartition("-")[0], identity, measure)
-
-        def by_cases() -> dict[str, Any]:
-            with self._open(row) as asking:
-                return asking.of(CasePlanner(asking.store))
-
-        told: dict[str, Any] = {"paper": row.paper, "trained": made, "note": row.note}
-        own = [asked(mode, made.folder.name, own=True) for mode in MODES]
+        drawn = cache(lambda: random_twin(own(), self.seed))
         random = f"random-{self.seed}-{self.start.identity}"
-        others = [asked(mode, random, own=False) for mode in BOUND]
-        identity = {**row.questions.identity, "seed": self.seed}
-        return [
-            *(line(*head, TRAINED, f, mode, **told) for f, mode in zip(own, MODES, strict=True)),
-            *(line(*head, RANDOM, f, mode) for f, mode in zip(others, BOUND, strict=True)),
-            line(*head, CASES, self.work.kept("case", identity, by_cases)),
-        ]
-
-    def _open(self, row: Row) -> AbstractContextManager[Asking]:
-        return open_asking(row.questions, self.material.encoder, self.examples, seed=self.seed)
+        lines = []
+        with open_asking(
+            row.questions, self.material.encoder, self.examples, seed=self.seed
+        ) as asking:
+            more: dict[str, Any] = {"paper": row.paper, "trained": trained, "note": row.note}
+            for planner, name, modes, model, beside in (
+                (TRAINED, trained.folder.name, MODES, own, more),
+                (RANDOM, random, BOUND, drawn, {}),
+            ):
+                file, identity = name.rpartition("-")[0], {"model": name}
+                for mode in modes:
+                    figures = asking.of_model(self.work, file, identity, mode, model)
+                    lines.append(line(*head, planner, figures, mode, **beside))
+            cases, key = CasePlanner(asking.store), {**row.questions.identity, "seed": self.seed}
+            figures = self.work.kept("case", key, lambda: asking.of(cases))
+        return [*lines, line(*head, CASES, figures)]
 
 
 def line(
     table: str,
-    name: str,
+    row: str,
     questions: QuestionSet,
     planner: str,
-    found: Mapping[str, Any] | None = None,
+    figures: Mapping[str, Any] | None = None,
     mode: Mode | None = None,
     *,
     label: str = "all",
@@ -233,42 +233,41 @@ def line(
     trained: Trained | None = None,
     note: str = "",
 ) -> Line:
-    """Return a line with all columns; what it has no figure for is ``None``.
+    """Return a line with all columns; ``None`` in those that it has no figure for.
 
     Args:
         table: The table.
-        name: The row's.
-        questions: What was asked.
-        planner: Who was.
-        found: As ``Asking.of`` returns it.
+        row: The row's name.
+        questions: The questions.
+        planner: The planner.
+        figures: As ``Asking.of`` returns them.
         mode: How a language model was asked.
         label: A class, or ``all``.
         paper: The paper's figures, shown where the line is as it is served, and for instruction
             following.
-        trained: Of what training.
-        note: What must be known to read it.
+        trained: The training.
+        note: A remark that a reader needs.
     """
-    made: Line = dict.fromkeys(COLUMNS)
-    made |= {"table": table, "row": name, "questions": questions.name, "planner": planner}
-    made |= {"class": label, "count": len(questions.items), "note": note or None}
+    head = {"table": table, "row": row, "questions": questions.name, "planner": planner}
+    cells: Line = dict.fromkeys(COLUMNS) | head
+    cells |= {"class": label, "count": len(questions.items), "note": note or None}
     if mode is not None:
         on, cases = ("on" if part else "off" for part in mode)
-        made |= {"grammar": on, "plan cases": cases}
-    if found is not None:
-        figures = next(one for one in found["classes"] if one["class"] == label)
-        if label == "all":
-            figures = {**figures, **found}
-        made |= {name: figures[name] for name in COLUMNS if name in figures}
+        cells |= {"grammar": on, "plan cases": cases}
+    if figures is not None:
+        own = next(score for score in figures["classes"] if score["class"] == label)
+        own = {**own, **figures} if label == "all" else own
+        cells |= {name: own[name] for name in COLUMNS if name in own}
     if trained is not None:
         metrics = trained.metrics
-        # A training that was resumed tells the seconds of its last part alone.
+        # The card of a training that was resumed has the seconds of its last part alone.
         resumed = bool(metrics.get("resumed_after_steps"))
-        made |= {
+        cells |= {
             "examples": metrics.get("examples_training"),
             "tokens": metrics.get("tokens_training"),
             "steps": metrics.get("steps"),
             "seconds": None if resumed else metrics.get("seconds_training"),
         }
     if mode is None or mode.cases:
-        made["published"] = paper.told(label, grammar=mode is None or mode.grammar)
-    return made
+        cells["published"] = paper.told(label, grammar=mode is None or mode.grammar)
+    return cells

@@ -1,8 +1,7 @@
-"""Table 1: the shipped planner by class, beside what it came from and what it has to beat."""
+"""Table 1: the shipped planner by class, beside its base and the baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,17 +21,9 @@ from casewright.bench.reaper.asking import (
     open_asking,
 )
 from casewright.bench.reaper.rows import FROZEN, Material, QuestionSet
-from casewright.bench.reaper.trial import (
-    ENSEMBLE,
-    FIRST,
-    NOTHING,
-    REAPER,
-    UNTUNED,
-    Published,
-    ReaperTrial,
-)
+from casewright.bench.reaper.trial import ENSEMBLE, FIRST, NOTHING, REAPER, UNTUNED, ReaperTrial
 from casewright.bench.reaper.workplace import Workplace, fingerprint
-from casewright.planner import CasePlanner
+from casewright.planner import CasePlanner, Planner
 from casewright.planner.language_model.card import read_card
 from casewright.planner.language_model.source import find_source
 from casewright.planner.named import CLASSIFIERS, make_planner
@@ -43,10 +34,9 @@ from casewright.stores.encoders.cache import UncachedQuestions
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Networks whose weights are drawn; how good one is by luck differs from seed to seed.
+#: Networks whose weights are drawn; their accuracy by luck differs from seed to seed.
 SEEDS = 3
 SHIPPED, BASE = "shipped planner", "its base, not tuned"
-CASES_READER = "case planner with its reader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class FirstTable:
     """Measures Table 1 on the frozen questions.
 
     Attributes:
-        trial: Of the run.
+        trial: The settings of the run.
         material: The domain.
         work: Keeps figures.
         folder: Of the planner.
@@ -79,9 +69,10 @@ class FirstTable:
         return cls(trial, material, work, folder, base, examples)
 
     @property
-    def metrics(self) -> dict[str, Any]:
-        """What the planner's card tells of its training; empty without a card."""
-        return dict((read_card(self.folder) or {}).get("metrics", {}))
+    def settings(self) -> dict[str, Any]:
+        """The report's settings of the planner; without a card, it has no metrics."""
+        metrics = dict((read_card(self.folder) or {}).get("metrics", {}))
+        return {"shipped": metrics, "shipped_plan_cases_in_a_prompt": self.examples}
 
     def lines(self) -> list[Line]:
         """Return the lines: of each planner its classes as it is served, and every mode."""
@@ -90,86 +81,54 @@ class FirstTable:
         questions = QuestionSet(FROZEN, self.material.frozen, self.material.queries)
         questions = questions.limited(self.trial.limit, self.trial.seed)
         encoder, seed = self.material.encoder, self.trial.seed
-        # One at a time: a plan's own milliseconds are among the figures.
+        # One question at a time: a plan's own milliseconds are among the figures.
         with open_asking(questions, encoder, self.examples, together=1, seed=seed) as asking:
             tuned = load_language_model(self.folder)
-            made = self._of_model(asking, SHIPPED, self.folder, tuned, REAPER)
+            models = [(SHIPPED, self.folder, tuned, REAPER)]
+            if self.base is not None:
+                models.append((BASE, self.base, load_language_model(self.base), UNTUNED))
+            lines = []
+            for name, folder, model, paper in models:
+                for mode in MODES:
+                    figures = self._of_model(asking, name, folder, mode, model)
+                    classes = figures["classes"] if mode == SERVED else figures["classes"][-1:]
+                    labels = [score["class"] for score in classes]
+                    head = (FIRST, name, questions, name, figures, mode)
+                    lines += [line(*head, label=label, paper=paper) for label in labels]
             if self.base is None:
                 note = "the planner is no adapter, which would name its base"
-                made.append(line(FIRST, BASE, questions, BASE, note=note))
-            else:
-                base = load_language_model(self.base)
-                made += self._of_model(asking, BASE, self.base, base, UNTUNED)
+                lines.append(line(FIRST, BASE, questions, BASE, note=note))
             for number in range(seed, seed + SEEDS):
                 twin, name = random_twin(tuned, number), f"{RANDOM}, seed {number}"
                 for mode in BOUND:
-                    found = self._kept(asking, name, self.folder, mode, twin)
-                    made.append(line(FIRST, name, questions, RANDOM, found, mode))
-            made += self._of_others(asking)
-        return made
+                    figures = self._of_model(asking, name, self.folder, mode, twin)
+                    lines.append(line(FIRST, name, questions, RANDOM, figures, mode))
+            for name, planner in self._others(asking).items():
+                figures, paper = asking.of(planner), ENSEMBLE if name == CLASSIFIERS else NOTHING
+                lines += [
+                    line(FIRST, name, questions, name, figures, label=score["class"], paper=paper)
+                    for score in figures["classes"]
+                ]
+        return lines
 
-    def _of_model(
-        self,
-        asking: Asking,
-        name: str,
-        folder: Path,
-        model: LanguageModel,
-        paper: Published,
-    ) -> list[Line]:
-        made: list[Line] = []
-        for mode in MODES:
-            found = self._kept(asking, name, folder, mode, model)
-            own = _lines(asking, name, found, mode, paper)
-            made += own if mode == SERVED else own[-1:]
-        return made
-
-    def _of_others(self, asking: Asking) -> list[Line]:
-        material = self.material
-        reader = material.domain.open_reader()
-        planners: dict[str, Any] = {CASES: lambda: CasePlanner(asking.store)}
-        if reader is not None:
-            planners = {CASES_READER: lambda: CasePlanner(asking.store, reader), **planners}
+    def _others(self, asking: Asking) -> dict[str, Planner]:
+        """Return the baselines: the case planner with its reader and without, the classifiers."""
+        planners: dict[str, Planner] = {}
+        if (reader := self.material.domain.open_reader()) is not None:
+            planners["case planner with its reader"] = CasePlanner(asking.store, reader)
+        planners[CASES] = CasePlanner(asking.store)
         if find_spec("sklearn") is not None:
-            planners[CLASSIFIERS] = lambda: make_planner(
+            planners[CLASSIFIERS] = make_planner(
                 CLASSIFIERS,
                 asking.store,
-                queries=lambda: material.queries,
-                encoder=UncachedQuestions(material.encoder),
+                queries=lambda: self.material.queries,
+                encoder=UncachedQuestions(self.material.encoder),
             )
-        return [
-            one
-            for name, make in planners.items()
-            for one in _lines(
-                asking, name, asking.of(make()), None, ENSEMBLE if name == CLASSIFIERS else NOTHING
-            )
-        ]
+        return planners
 
-    def _kept(
-        self,
-        asking: Asking,
-        name: str,
-        folder: Path,
-        mode: Mode,
-        model: LanguageModel,
+    def _of_model(
+        self, asking: Asking, name: str, folder: Path, mode: Mode, model: LanguageModel
     ) -> dict[str, Any]:
-        identity = {
-            **asking.questions.identity,
-            "planner": name,
-            "model": fingerprint(folder),
-            "grammar": mode.grammar,
-            "examples": self.examples if mode.cases else 0,
-            "together": asking.together,
-            "seed": asking.seed,
-        }
+        identity = {"planner": name, "model": fingerprint(folder)}
         slug = name.replace(" ", "-").replace(",", "")
-        return self.work.kept(slug, identity, lambda: asking.of_model(model, mode))
-
-
-def _lines(
-    asking: Asking, name: str, found: Mapping[str, Any], mode: Mode | None, paper: Published
-) -> list[Line]:
-    """Return a line a class, and last that of all."""
-    return [
-        line(FIRST, name, asking.questions, name, found, mode, label=one["class"], paper=paper)
-        for one in found["classes"]
-    ]
+        return asking.of_model(self.work, slug, identity, mode, lambda: model)

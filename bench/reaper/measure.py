@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
@@ -30,21 +29,33 @@ from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
-from casewright.stores.progress import note
+from casewright.stores.progress import note, told_progress
 
 _TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
-#: What a line is of; not shown where all lines of a table have the same.
+#: Columns that are not shown where all lines of a table have the same value.
 _SAME = ("questions", "class", "planner")
-#: Of a process: held while it opens the domain, whose stores one process opens at a time.
+#: In a process of its own, the lock under which it opens the domain's stores.
 _OPENING: Any = None
+_NOTES = (
+    "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
+    "arguments: and every argument right; arguments_paper: the same over plans with prod_search or "
+    "shipment_status. A plan by a fallback, or one that is not valid, counts as wrong. "
+    "only_provided: a needed tool was removed, the grammar off, and no other tool was named than "
+    "those that are there.",
+    "No question took part in training or in the plan cases. The case planner has the row's plan "
+    "cases and no reader; the plan parser, by which it plans then, has learned from all queries.",
+    "published: the figures of REAPER's own Tables 1 to 3 (Joshi et al. 2024), of a Mistral-7B on "
+    "other data and 600 other questions; in brackets what it was trained on. Its only_provided is "
+    "1 less the share of plans that call prod_qna, which was removed.",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A trial with all that it opens.
+    """A trial with everything that it opens.
 
     Attributes:
-        trial: What is asked for.
+        trial: The settings.
         recipe: Of its trainings.
         material: The domain.
         work: Its folder.
@@ -58,7 +69,7 @@ class _Run:
     rows: tuple[Row, ...]
 
     def lines(self) -> RowLines:
-        """Return what measures rows; what they start from is made first, if it is not there."""
+        """Return the measurement of rows; the model that rows start from is made first."""
         data, trial = self.recipe.data, self.trial
         if trial.start is not None:
             start = given_start(trial.start, self.material.toolbox)
@@ -66,44 +77,56 @@ class _Run:
             start = self.work.start(_common(self.material, data, trial))
         return RowLines(self.material, self.work, start, data.tevo.shots, trial.seed)
 
-    def finish(self, measured: RowLines, name: str) -> float:
-        """Train and measure the rows of one training; their figures are kept. Return seconds."""
-        begun = time.perf_counter()
+    def finish(self, lines: RowLines, name: str) -> None:
+        """Train and measure the rows of one training; their figures are kept."""
         for row in self.rows:
             if row.training is not None and row.training.name == name:
-                measured.of(row)
-        return time.perf_counter() - begun
+                lines.of(row)
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Train and measure the rows that are not there yet, and return all of them."""
+    """Train and measure the rows that are missing, and return the report of all of them."""
     run = _open(trial, nullcontext())
-    # What is missing is told before hours of training.
+    # A missing file ends the command before hours of training.
     first = FirstTable.of(trial, run.material, run.work) if FIRST in trial.tables else None
-    found: list[Line] = []
+    lines: list[Line] = []
     if first is not None:
         note("Table 1: asking the planners on the frozen questions.")
-        found += first.lines()
-    names = [training.name for training in trainings_of(run.rows)]
-    if names:
+        lines += first.lines()
+    if names := [training.name for training in trainings_of(run.rows)]:
         measured = run.lines()
-        clock = _Clock(len(names), trial.jobs)
-        if trial.jobs > 1:
-            measure_beside(trial, names, finish, clock.done)
-        else:
-            for name in names:
-                clock.begin(name)
-                clock.done(name, run.finish(measured, name))
-        # In the order of the tables, from what was kept.
-        found += [line for row in run.rows for line in measured.of(row)]
-    return ReaperReport(
+        with told_progress("Training and measuring", len(names), "trainings") as advance:
+            if trial.jobs > 1:
+                measure_beside(trial, names, finish, lambda name: advance(1))
+            else:
+                for name in names:
+                    note(f"Training {name}.")
+                    run.finish(measured, name)
+                    advance(1)
+        # In the order of the tables, from the figures that were kept.
+        lines += [line for row in run.rows for line in measured.of(row)]
+    return Report(
         bench="reaper",
-        settings=_settings(run, first),
-        figures=_figures(found),
-        rows=found,
-        notes=_notes(trial, run.work.training.steps),
-        draw=lambda axes: draw_rows(axes, found),
+        settings={
+            "domain": run.material.domain.name,
+            "tables": list(trial.tables),
+            "recipe": run.recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
+            "steps": run.work.training.steps,
+            "plan_cases_in_a_prompt": run.recipe.data.tevo.shots,
+            "left_out_tool": trial.tool,
+            "frozen_questions": len(run.material.frozen),
+            "queries": len(run.material.queries),
+            "instructions": trial.instructions is not None,
+            "start": "another model" if trial.start is not None else run.recipe.model.base,
+            "seed": trial.seed,
+            **(first.settings if first is not None else {}),
+        },
+        figures=_figures(lines),
+        rows=lines,
+        notes=[*_NOTES, *_training_notes(trial, run.work.training.steps)],
+        draw=lambda axes: draw_rows(axes, lines),
         titles=_TITLES,
+        cells=_shown,
     )
 
 
@@ -119,18 +142,17 @@ def _open(trial: ReaperTrial, opening: AbstractContextManager[Any]) -> _Run:
     work = Workplace(trial.folder, recipe, material.encoder, steps=trial.steps)
     rows: list[Row] = []
     if {SECOND, THIRD} & set(trial.tables):
-        made = ablation_rows(material, recipe.data, trial.instructions)
-        rows += [row for row in made if row.table in trial.tables]
+        ablations = ablation_rows(material, recipe.data, trial.instructions)
+        rows += [row for row in ablations if row.table in trial.tables]
     if STUDIES in trial.tables:
         rows += study_rows(material, recipe.data, trial)
-    short = tuple(
-        replace(row, questions=row.questions.limited(trial.limit, trial.seed)) for row in rows
-    )
+    limit, seed = trial.limit, trial.seed
+    short = tuple(replace(row, questions=row.questions.limited(limit, seed)) for row in rows)
     return _Run(trial, recipe, material, work, short)
 
 
 def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
-    """Return what a new base's tokenizer is trained on: nothing that any study asks by."""
+    """Return the set of a new base's tokenizer: without any query that a study asks."""
     toolbox = material.without(trial.tool)
     out = {id(query) for query in held_out_queries(material, trial)}
     kept = [
@@ -145,17 +167,17 @@ def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
 def measure_beside(
     trial: ReaperTrial,
     names: Sequence[str],
-    finish: Callable[[ReaperTrial, str, Any], float],
-    done: Callable[[str, float], None],
+    finish: Callable[[ReaperTrial, str, Any], None],
+    done: Callable[[str], None],
 ) -> None:
-    """Do the rows of every training, ``trial.jobs`` of them at once, each in a process.
+    """Measure the rows of every training, ``trial.jobs`` of them at once, each in a process.
 
     Args:
         trial: The run.
         names: Of the trainings.
-        finish: Does the rows of one; a function of a module, since a process imports it. Takes the
-            lock under which the domain is to be opened, and returns the seconds that it took.
-        done: Is told which one is done, and its seconds.
+        finish: Measures the rows of one training; a function of a module, since a process imports
+            it. Takes the lock under which the domain is to be opened.
+        done: Is called with each training's name once its rows are measured.
 
     Raises:
         InputError: A training failed; those that are running end first.
@@ -167,8 +189,9 @@ def measure_beside(
     ) as pool:
         running = {pool.submit(_finish, finish, trial, name): name for name in names}
         try:
-            for one in as_completed(running):
-                done(running[one], one.result())
+            for future in as_completed(running):
+                future.result()
+                done(running[future])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -181,83 +204,25 @@ def _begin(lock: Any, threads: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
 
 
-def _finish(
-    finish: Callable[[ReaperTrial, str, Any], float], trial: ReaperTrial, name: str
-) -> float:
-    return finish(trial, name, _OPENING)
+def _finish(finish: Callable[[ReaperTrial, str, Any], None], trial: ReaperTrial, name: str) -> None:
+    finish(trial, name, _OPENING)
 
 
-def finish(trial: ReaperTrial, name: str, opening: AbstractContextManager[Any]) -> float:
+def finish(trial: ReaperTrial, name: str, opening: AbstractContextManager[Any]) -> None:
     """Train and measure the rows of one training in this process; see ``measure_beside``."""
     run = _open(trial, opening)
-    return run.finish(run.lines(), name)
+    run.finish(run.lines(), name)
 
 
-class _Clock:
-    """Tells on stderr which training is at work, and how long all of them may take."""
-
-    def __init__(self, total: int, jobs: int) -> None:
-        self._total = total
-        self._jobs = jobs
-        self._taken: list[float] = []
-
-    def begin(self, name: str) -> None:
-        """Tell that a training begins."""
-        note(f"Training {len(self._taken) + 1} of {self._total}: {name}.{self._left()}")
-
-    def done(self, name: str, seconds: float) -> None:
-        """Tell that one is done, its questions included."""
-        self._taken.append(seconds)
-        note(f"{name}: done in {_time(seconds)}.{self._left() if self._jobs > 1 else ''}")
-
-    def _left(self) -> str:
-        left = self._total - len(self._taken)
-        # What was there already took no time, and says nothing of the others.
-        worked = [seconds for seconds in self._taken if seconds > 60]
-        if not worked or not left:
-            return ""
-        each = sum(worked) / len(worked)
-        return f" Some {_time(each * left / self._jobs)} are left."
-
-
-def _time(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
-@dataclass(frozen=True, slots=True)
-class ReaperReport(Report):
-    """A report of the paper's tables; a column that says nothing in one of them is left out."""
-
-    def columns(self, lines: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return which columns of a table's lines are shown."""
-        values = {name: {line[name] for line in lines} for name in COLUMNS[1:]}
-        return [
-            name
-            for name, held in values.items()
-            if held != {None} and not (name in _SAME and len(held) == 1)
-        ]
-
-
-def _settings(run: _Run, first: FirstTable | None) -> dict[str, Any]:
-    shipped = {}
-    if first is not None:
-        shipped = {"shipped": first.metrics, "shipped_plan_cases_in_a_prompt": first.examples}
-    return {
-        "domain": run.material.domain.name,
-        "tables": list(run.trial.tables),
-        "recipe": run.recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
-        "steps": run.work.training.steps,
-        "plan_cases_in_a_prompt": run.recipe.data.tevo.shots,
-        "left_out_tool": run.trial.tool,
-        "frozen_questions": len(run.material.frozen),
-        "queries": len(run.material.queries),
-        "instructions": run.trial.instructions is not None,
-        "start": "another model" if run.trial.start is not None else run.recipe.model.base,
-        "seed": run.trial.seed,
-        **shipped,
-    }
+def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table's lines without the columns that say nothing in it."""
+    values = {name: {line[name] for line in lines} for name in COLUMNS[1:]}
+    columns = [
+        name
+        for name, held in values.items()
+        if held != {None} and not (name in _SAME and len(held) == 1)
+    ]
+    return [{name: line[name] for name in columns} for line in lines]
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
@@ -266,26 +231,26 @@ def _figures(lines: Sequence[Line]) -> dict[str, float]:
     A margin is the difference in right tools from the case planner, which has the same plan cases,
     and from random weights under the same grammar, in shares.
     """
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for row, name in _rows(lines):
-        asked = _served(row, TRAINED)
-        if asked is None or asked["tools"] is None:
+        trained = _served(row, TRAINED)
+        if trained is None or trained["tools"] is None:
             continue
-        found |= {f"tools_{name}": asked["tools"], f"arguments_{name}": asked["arguments"]}
+        figures |= {f"tools_{name}": trained["tools"], f"arguments_{name}": trained["arguments"]}
         for word, planner in (("case_planner", CASES), ("random_weights", RANDOM)):
             if (other := _served(row, planner)) is not None:
-                margin = round(asked["tools"] - other["tools"], 4)
-                found[f"tools_{name}_over_{word}"] = margin
+                margin = round(trained["tools"] - other["tools"], 4)
+                figures[f"tools_{name}_over_{word}"] = margin
     for line in lines:
         if line["table"] != FIRST:
             continue
         slug = _slug(line["row"])
         if line["class"] == "all" and line["tools"] is not None and _is_served(line):
             names = ("tools", "arguments", "arguments_paper", "ms_p50")
-            found |= {f"{name}_{slug}": line[name] for name in names if line[name] is not None}
+            figures |= {f"{name}_{slug}": line[name] for name in names if line[name] is not None}
         if line["only_provided"] is not None and line["plan cases"] == "on":
-            found[f"only_provided_{slug}"] = line["only_provided"]
-    return found
+            figures[f"only_provided_{slug}"] = line["only_provided"]
+    return figures
 
 
 def _rows(lines: Sequence[Line]) -> Iterator[tuple[list[Line], str]]:
@@ -296,12 +261,12 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[list[Line], str]]:
             key = (line["table"], line["row"], line["questions"])
             grouped.setdefault(key, []).append(line)
     for (table, row, questions), own in grouped.items():
-        asked = f"_{_slug(questions)}" if table == STUDIES else ""
-        yield own, f"table_{table}_{_slug(row)}{asked}"
+        end = f"_{_slug(questions)}" if table == STUDIES else ""
+        yield own, f"table_{table}_{_slug(row)}{end}"
 
 
 def _served(lines: Sequence[Line], planner: str) -> Line | None:
-    return next((one for one in lines if one["planner"] == planner and _is_served(one)), None)
+    return next((own for own in lines if own["planner"] == planner and _is_served(own)), None)
 
 
 def _is_served(line: Line) -> bool:
@@ -313,31 +278,18 @@ def _slug(text: str) -> str:
     return "_".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
-def _notes(trial: ReaperTrial, steps: int | None) -> list[str]:
-    told = [
-        "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
-        "arguments: and every argument right; arguments_paper: the same over plans with "
-        "prod_search or shipment_status. A plan by a fallback, or one that is not valid, counts "
-        "as wrong. only_provided: a needed tool was removed, the grammar off, and no other tool "
-        "was named than those that are there.",
-        "No question took part in training or in the plan cases. The case planner has the "
-        "row's plan cases and no reader, which has learned from all queries.",
-        "published: the figures of REAPER's own Tables 1 to 3 (Joshi et al. 2024), of a Mistral-7B "
-        "on other data and 600 other questions; in brackets what it was trained on. Its "
-        "only_provided is 1 less the share of plans that call prod_qna, which was removed.",
-    ]
+def _training_notes(trial: ReaperTrial, steps: int | None) -> Iterator[str]:
     if set(trial.tables) - {FIRST}:
         trained = f"{steps} steps" if steps else "the recipe's epochs"
-        told.append(
+        yield (
             f"Every row of Tables 2 and 3 and of the studies is a training of {trained} from the "
             "same base, which has seen no query and no tool of the domain: shorter than that of "
             "the shipped planner. examples and tokens are those of its training set."
         )
-    return told
 
 
 def draw_rows(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw right tools of every row as it is served: a bar, and marks of what is beside it.
+    """Draw right tools of every row as it is served: a bar, and marks of the baselines.
 
     Of Table 1 alone, each planner has a bar.
     """
@@ -352,8 +304,8 @@ def draw_rows(axes: Any, lines: Sequence[Line]) -> None:
         rows = [(line, []) for line in alone if line["tools"] is not None]
     axes.barh(range(len(rows)), [served["tools"] for served, _ in rows], 0.6, label=label)
     for planner, mark in ((CASES, "o"), (RANDOM, "x")):
-        found = [(_served(own, planner), place) for place, (_, own) in enumerate(rows)]
-        points = [(line["tools"], place) for line, place in found if line is not None]
+        beside = [(_served(own, planner), height) for height, (_, own) in enumerate(rows)]
+        points = [(line["tools"], height) for line, height in beside if line is not None]
         if points:
             axes.plot(*zip(*points, strict=True), mark, color="black", label=planner)
     names = [f"{served['row']} ({served['questions']})" for served, _ in rows]

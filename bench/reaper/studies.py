@@ -1,7 +1,7 @@
 """The generalisation studies: plan shapes, a class and a tool that training has not seen.
 
-Each holds queries out, so that what is asked takes no part in training or in its plan cases; what
-is shown or added beside is another half of them, in groups of like questions.
+Each holds queries out: the questions take no part in training or in its plan cases. Another half of
+these queries, in groups of similar questions, is shown as plan cases or added to the training.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from casewright.bench.reaper.compatible import NAME, compatible_queries
 from casewright.bench.reaper.rows import (
     FROZEN,
     Material,
@@ -26,9 +26,8 @@ from casewright.errors import InputError
 from casewright.finetune.evaluation import MULTI_STEP, items_of
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.folds import similarity_groups
-from casewright.finetune.queries.choose import SamplingSettings, choose_queries
-from casewright.finetune.queries.facility_location import facility_location
-from casewright.planner import AnnotatedQuery
+from casewright.finetune.queries.choose import SamplingSettings, choose_queries, facility_location
+from casewright.planner import AnnotatedQuery, read_annotated
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
@@ -38,15 +37,20 @@ DIVERSE, CLASS_QUERIES = 25, 286
 #: that are frequent, and many that are not.
 FIRST_SHAPE, EVERY = 1, 4
 
+#: Questions for a tool that no training has shown, whose description and example stand in the
+#: prompt (section 5.5). The first is the paper's own; the others are this project's.
+NEW_TOOL = "compatible_products"
+NEW_TOOL_QUERIES = Path(__file__).with_name("compatible.jsonl")
+
 Queries = tuple[AnnotatedQuery, ...]
 Shape = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """Queries that are held out, to measure by, and to show as plan cases or to learn from.
+    """Queries that are held out: one half to ask, one to show or to learn from.
 
-    Like questions are on one side.
+    Similar questions are in the same half.
     """
 
     asked: Queries
@@ -66,17 +70,17 @@ def of_shapes(queries: Sequence[AnnotatedQuery], shapes: Collection[Shape]) -> Q
 
 
 def own_tools(queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> Queries:
-    """Return the queries whose plan calls a tool that their record alone brings along."""
+    """Return the queries whose plan calls a tool that only their record declares."""
     return tuple(item.query for item in items_of(queries, toolbox) if item.new_tools)
 
 
 def halves(queries: Sequence[AnnotatedQuery], asked: int, encoder: Encoder, seed: int) -> Halves:
-    """Deal queries: about ``asked`` of them, in groups of like questions, are to be asked.
+    """Return queries in two halves, in groups of similar questions.
 
     Args:
-        queries: To deal.
+        queries: The queries.
         asked: Most questions; never more than half of the queries, but for the first group.
-        encoder: Tells which are alike.
+        encoder: Of the similarity.
         seed: Of the order of the groups.
 
     Raises:
@@ -102,7 +106,7 @@ def halves(queries: Sequence[AnnotatedQuery], asked: int, encoder: Encoder, seed
 
 
 def held_out_queries(material: Material, trial: ReaperTrial) -> Queries:
-    """Return all queries that any study asks by; what all rows start from is made without them."""
+    """Return all queries that any study asks; the base of all rows is trained without them."""
     queries = material.queries
     shapes, own = held_shapes(queries), own_tools(queries, material.toolbox)
     out = {id(query) for query in (*of_shapes(queries, shapes), *own)}
@@ -114,7 +118,7 @@ def study_rows(material: Material, data: DataSection, trial: ReaperTrial) -> lis
 
     Args:
         material: The domain.
-        data: The recipe's section; as many queries as it samples are learned from.
+        data: The recipe's section, with the number of queries of a training.
         trial: Instructions, the tool that is left out, the size of test sets.
     """
     studies = _Studies(material, data, trial)
@@ -145,14 +149,14 @@ class _Studies:
         self._no_tool = Training("no-tool", self._alone, given)
 
     def shapes(self) -> list[Row]:
-        """New shapes of plans: without a plan case of them, with some, and trained on a few."""
+        """Return the rows of new plan shapes: no plan case of them, some, and a few in training."""
         queries, encoder = self._material.queries, self._material.encoder
         held = held_shapes(queries)
         parts = self._halves(of_shapes(queries, held))
         learned = self._sampled([q for q in queries if q.plan.tools not in held])
         vectors = encoder.embed([query.query for query in parts.shown])
         picks = facility_location(vectors, min(DIVERSE, len(parts.shown)))
-        diverse = [parts.shown[place] for place in sorted(picks)]
+        diverse = [parts.shown[number] for number in sorted(picks)]
         without = self._training("no-shapes", learned)
         added = self._training("shapes-added", (*learned, *diverse))
         name, out = "new shapes", f"{len(held)} of the sequences of tools were held out"
@@ -168,7 +172,7 @@ class _Studies:
         ]
 
     def new_class(self) -> list[Row]:
-        """A class that training lacked, then with some queries of it alone."""
+        """Return the rows of a class that training lacked, and of some queries of it added."""
         tool = self._trial.tool
         parts = self._halves([q for q in self._material.queries if q.label == tool])
         most = min(CLASS_QUERIES, len(parts.shown))
@@ -186,24 +190,24 @@ class _Studies:
         return rows
 
     def new_tool(self) -> list[Row]:
-        """Tools that no training prompt has shown, whose own example the prompt shows."""
+        """Return the rows of tools in no training prompt, whose own example the prompt shows."""
         tool, cases = self._trial.tool, self._without_tool
         needing = tuple(i for i in self._material.frozen if tool in i.query.plan.tools)
         draw = random.Random(f"{self._trial.seed}:own tools")
-        asked = draw.sample(self._own, min(self._trial.limit, len(self._own)))
+        drawn = draw.sample(self._own, min(self._trial.limit, len(self._own)))
         rows = []
         if needing:
             questions = QuestionSet(f"{FROZEN}, need {tool}", needing, cases)
             rows.append(Row(STUDIES, f"tool {tool} never seen", self._no_tool, questions))
-        if asked:
+        if drawn:
             name = "tools of their own"
-            rows.append(self._row(f"{name}, never seen", self._no_tool, name, asked, cases))
-        novel = tuple(items_of(compatible_queries(), self._material.toolbox))
-        questions = QuestionSet(f"need {NAME}", novel, cases)
-        return [*rows, Row(STUDIES, f"tool {NAME} never seen", self._no_tool, questions)]
+            rows.append(self._row(f"{name}, never seen", self._no_tool, name, drawn, cases))
+        novel = tuple(items_of(read_annotated(NEW_TOOL_QUERIES), self._material.toolbox))
+        questions = QuestionSet(f"need {NEW_TOOL}", novel, cases)
+        return [*rows, Row(STUDIES, f"tool {NEW_TOOL} never seen", self._no_tool, questions)]
 
     def _sampled(self, queries: Sequence[AnnotatedQuery]) -> Queries:
-        """Return as many as other rows learn from: what is added is then seen as often."""
+        """Return as many queries as other rows learn from: added ones are then seen as often."""
         data, encoder = self._whole, self._material.encoder
         return tuple(choose_queries(queries, data.sampling, encoder, data.seed))
 
@@ -217,12 +221,11 @@ class _Studies:
         self,
         name: str,
         training: Training,
-        asked: str,
+        label: str,
         queries: Sequence[AnnotatedQuery],
         cases: Queries,
         note: str = "",
     ) -> Row:
         items = tuple(items_of(queries, self._material.toolbox))
-        return Row(
-            STUDIES, name, training, QuestionSet(f"held out: {asked}", items, cases), note=note
-        )
+        questions = QuestionSet(f"held out: {label}", items, cases)
+        return Row(STUDIES, name, training, questions, note=note)

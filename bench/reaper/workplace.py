@@ -1,7 +1,7 @@
 """The folder of a run: bases, training sets, trained planners and figures, each made once.
 
-Everything has a name of its own that ends in a hash of what it was made of. A run that was stopped
-goes on where it was, and one with other settings leaves the others' work as it is.
+The name of everything ends in a hash of its settings: a run that was stopped continues, and a run
+with other settings leaves the work of the first as it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from casewright import __version__
 from casewright.bench.reaper.rows import Training
 from casewright.errors import InputError
 from casewright.finetune.recipe.recipe import Recipe
-from casewright.finetune.recipe.training_section import TrainingSection
-from casewright.finetune.training.model_card import TRAINED_BEFORE
+from casewright.finetune.training.run import TRAINED_BEFORE
 from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt_hash import prompt_hash
 from casewright.stores import Encoder
@@ -32,28 +31,28 @@ BASES, SETS, PLANNERS, FIGURES = "bases", "sets", "planners", "figures"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What every row is trained from: a model's folder or name, and what tells its weights."""
+    """The model that every row is trained from: folder or name, and the identity of its weights."""
 
-    place: str
+    model: str
     identity: str
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A planner that a row's training made: its folder, and what its card tells of the training."""
+    """The planner of a row's training: its folder, and the metrics of its card."""
 
     folder: Path
     metrics: Mapping[str, Any]
 
 
 class Workplace:
-    """Makes what rows need, or finds it made.
+    """Makes bases, training sets, planners and figures, or returns those that exist.
 
     Args:
-        folder: Where all of it is kept.
-        recipe: How rows are trained; their data sections are their own.
-        encoder: For training sets.
-        steps: Of each training, instead of the recipe's.
+        folder: The folder of a run.
+        recipe: The recipe of rows; their data sections are their own.
+        encoder: Of training sets.
+        steps: Of each training, in place of the recipe's.
 
     Raises:
         InputError: The folder cannot be written.
@@ -65,10 +64,8 @@ class Workplace:
         self._folder = folder.expanduser().absolute()
         self._recipe = recipe
         self._encoder = encoder
-        #: How rows are trained.
-        self.training: TrainingSection = recipe.training
-        if steps is not None:
-            self.training = recipe.training.model_copy(update={"steps": steps, "epochs": None})
+        update = {} if steps is None else {"steps": steps, "epochs": None}
+        self.training = recipe.training.model_copy(update=update)
         try:
             for name in (BASES, SETS, PLANNERS, FIGURES):
                 (self._folder / name).mkdir(parents=True, exist_ok=True)
@@ -79,20 +76,19 @@ class Workplace:
             ) from error
 
     def start(self, common: Training) -> Start:
-        """Return what every row starts from: the recipe's base, or one new network for all.
+        """Return the model that every row starts from: the recipe's base, or one new network.
 
         Args:
-            common: Of queries that no row asks by: the tokenizer is trained on its set.
+            common: Of queries that no row asks; the tokenizer is trained on its set.
         """
-        made = self._recipe.model.made
-        if made is None:
-            return Start(self._recipe.model.base, self._recipe.model.base)
+        section = self._recipe.model
+        if section.made is None:
+            return Start(section.base, section.base)
         from casewright.finetune.examples.training_set import read_training_set
         from casewright.finetune.training.base import make_base
-        from casewright.finetune.training.silence import silence
+        from casewright.finetune.training.log import silence
 
-        seed = self.training.seed
-        settings = made.model_dump(mode="json")
+        seed, settings = self.training.seed, section.made.model_dump(mode="json")
         name = f"base-{digest({'new': settings, 'seed': seed, **common.identity})}"
         folder = self._folder / BASES / name
         if not folder.is_dir():
@@ -100,57 +96,49 @@ class Workplace:
             new = Path(mkdtemp(prefix=f".{name}-", dir=folder.parent))
             try:
                 with silence():
-                    make_base(made, examples, seed, new / name)
+                    make_base(section.made, examples, seed, new / name)
                 (new / name).replace(folder)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
         return Start(str(folder), name)
 
     def trained(self, training: Training, start: Start) -> Trained:
-        """Train a row's planner, go on with its training, or find it trained."""
+        """Train a row's planner, continue its training, or return the planner that exists."""
         from casewright.finetune.training.train import train
 
+        recipe = self._recipe
         identity = {
             **training.identity,
             "base": start.identity,
-            "lora": self._recipe.lora.model_dump(mode="json"),
+            "lora": recipe.lora.model_dump(mode="json"),
             "training": self.training.model_dump(mode="json"),
-            "model": self._recipe.model.model_dump(mode="json"),
+            "model": recipe.model.model_dump(mode="json"),
             "prompt": prompt_hash(),
         }
-        result = train(
-            self._recipe.model.based_on(start.place),
-            self._recipe.lora,
-            self.training,
-            self._set(training),
-            self._folder / PLANNERS / f"{training.name}-{digest(identity)}",
-            resume=True,
-        )
+        output = self._folder / PLANNERS / f"{training.name}-{digest(identity)}"
+        model, data = recipe.model.based_on(start.model), self._set(training)
+        result = train(model, recipe.lora, self.training, data, output, resume=True)
         return Trained(result.folder, result.card["metrics"])
 
     def kept(
-        self, name: str, identity: Mapping[str, Any], make: Callable[[], dict[str, Any]]
+        self, name: str, identity: Mapping[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Return figures, JSON-plain, that were measured before, or measure them and keep them.
+        """Return figures, JSON-plain, from the folder, or measure them and keep them.
 
         Args:
-            name: Begins the file's name.
-            identity: All that decides the figures.
-            make: Measures.
+            name: The start of the file's name.
+            identity: Everything that decides the figures.
+            measure: Returns the figures.
         """
-        told = {**identity, "casewright": __version__, "prompt": prompt_hash()}
-        file = self._folder / FIGURES / f"{name}-{digest(told)}.json"
-        if file.is_file():
-            try:
-                found = json.loads(file.read_text(encoding="utf-8"))["figures"]
-                assert isinstance(found, dict)
-                return found
-            except (ValueError, KeyError, TypeError, AssertionError):
-                # It was damaged; measuring again does no harm.
-                pass
-        made = make()
-        write_whole(file, json.dumps({"of": told, "figures": made}, indent=1) + "\n")
-        return made
+        whole = {**identity, "casewright": __version__, "prompt": prompt_hash()}
+        file = self._folder / FIGURES / f"{name}-{digest(whole)}.json"
+        try:
+            return dict(json.loads(file.read_text(encoding="utf-8"))["figures"])
+        except (OSError, ValueError, KeyError, TypeError):
+            # Not there, or damaged: a second measurement does no harm.
+            figures = measure()
+        write_whole(file, json.dumps({"of": whole, "figures": figures}, indent=1) + "\n")
+        return figures
 
     def _set(self, training: Training) -> Path:
         from casewright.finetune.examples.make_training_set import make_training_set
@@ -158,25 +146,25 @@ class Workplace:
 
         folder = self._folder / SETS / f"{training.name}-{digest(training.identity)}"
         if not (folder / MANIFEST).is_file():
-            made = make_training_set(training.data, training.given, self._encoder)
-            write_training_set(made, folder)
+            examples = make_training_set(training.data, training.given, self._encoder)
+            write_training_set(examples, folder)
         return folder
 
 
 def given_start(folder: Path, toolbox: Toolbox) -> Start:
-    """Return a model to start from, which was trained elsewhere.
+    """Return a model to start from that was trained elsewhere.
 
-    Its cards must not name a tool of the domain: what a row leaves out, the model would know
-    already. A model without a card is taken as one that was trained on other things.
+    Its cards must not name a tool of the domain: the model would know what a row leaves out. A
+    model without a card counts as trained on other data.
 
     Raises:
-        InputError: It is no folder, or has learned to plan with these tools.
+        InputError: It is no folder, or the model has learned to plan with these tools.
     """
     if not folder.is_dir():
         raise InputError(f"--start {folder} is no folder. Give a model's.")
-    told: Any = read_card(folder)
-    while isinstance(told, Mapping):
-        data = told.get("data")
+    card: Any = read_card(folder)
+    while isinstance(card, Mapping):
+        data = card.get("data")
         manifest = data.get("manifest", {}) if isinstance(data, Mapping) else {}
         names = set(manifest.get("toolbox", {}).get("tools", ())) - {NO_EVIDENCE.name}
         if known := sorted(names & set(toolbox.names)):
@@ -185,9 +173,9 @@ def given_start(folder: Path, toolbox: Toolbox) -> Start:
                 "domain: it knows what rows leave out. Give a model that was trained with other "
                 "tools, or leave --start out."
             )
-        told = told.get(TRAINED_BEFORE)
-    place = folder.expanduser().absolute()
-    return Start(str(place), f"start-{fingerprint(place)}")
+        card = card.get(TRAINED_BEFORE)
+    whole = folder.expanduser().absolute()
+    return Start(str(whole), f"start-{fingerprint(whole)}")
 
 
 def digest(value: Any) -> str:
@@ -197,7 +185,8 @@ def digest(value: Any) -> str:
 
 
 def fingerprint(folder: Path) -> str:
-    """Return what tells a model's files from others: their names, sizes and times."""
+    """Return a hash of the names, sizes and times of a model's files."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    told = [(str(f.relative_to(folder)), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-    return digest(told)
+    return digest(
+        [(str(f.relative_to(folder)), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    )

@@ -1,4 +1,4 @@
-"""Work in a process of its own, which may die of it."""
+"""Work in a process of its own, which may die."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.errors import CasewrightError, told
 from casewright.stores.engines import edge_child
 from casewright.stores.engines.edge_shard import ShardFolder
 
-#: What children need, imported once by the process that they are forked of.
+#: Modules that the fork server imports once for all children.
 PRELOADED = [
     "__main__",
     "casewright.bench.soak.workload",
@@ -33,7 +33,7 @@ Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
 def preload(*modules: str) -> None:
-    """Have modules imported for the children, too; without effect once there was one."""
+    """Add modules that the fork server imports; without effect once there was a child."""
     PRELOADED.extend(modules)
 
 
@@ -46,10 +46,10 @@ def _context() -> ForkServerContext:
 
 @contextmanager
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
-    """Run some work in a process; gives the end of a pipe that it writes to, and the process.
+    """Run some work in a process; yield the reading end of its pipe, and the process.
 
     Args:
-        work: Is called with the other end of the pipe, and the arguments.
+        work: Is called with the writing end, and the arguments.
         arguments: Of the work.
     """
     ours, theirs = _context().Pipe(duplex=False)
@@ -66,8 +66,8 @@ def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connec
         ours.close()
 
 
-def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 120.0) -> Outcome:
-    """Return what came of some work: its result, an error of ours, another, a signal, no end."""
+def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
+    """Return the outcome of some work: its result, an error of ours, another, a signal, no end."""
     with running(_do, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
@@ -75,12 +75,13 @@ def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 120.0) 
             outcome: Outcome = answers.recv()
         except EOFError:
             process.join()
-            outcome = ("died", _name(process.exitcode or 0))
+            code = process.exitcode or 0
+            outcome = ("died", signal.Signals(-code).name if code < 0 else f"code {code}")
         return outcome
 
 
 def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    # What an engine writes as it dies is no result.
+    # The last words of an engine that dies are no result.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         with patch.object(edge_child, "child_process", _forked):
@@ -94,7 +95,7 @@ def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]
 
 
 def _forked(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
-    """Do a store's child's task in a fork: starting Python takes longer than all the rest."""
+    """Return the result of a store's child's task, from a fork: Python's start takes longer."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -104,10 +105,6 @@ def _forked(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str
         finally:
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as opened:
-        text = opened.read()
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
     return CompletedProcess([], os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text, "")
-
-
-def _name(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"code {code}"

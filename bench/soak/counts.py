@@ -1,10 +1,11 @@
-"""What became of the trials of a campaign."""
+"""The outcomes of the trials of a campaign, and how many trials there are."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from casewright.stores.progress import told_progress
 
@@ -14,7 +15,7 @@ NAMED = 20
 
 @dataclass
 class Counts:
-    """Trials of one kind, by what came of them.
+    """Trials of one kind, by their outcomes.
 
     Attributes:
         name: What was done.
@@ -22,8 +23,8 @@ class Counts:
         sound: After which everything was as it should be.
         told: After which an error of ours said what is wrong.
         lost: Cases or answers that had been acknowledged, and are gone without a word.
-        wrong: Failures, each with what repeats it: other answers, other errors, deaths.
-        skipped: Why it could not be done here; empty where it could.
+        wrong: Failures, each with the trial that repeats it: other answers, other errors, deaths.
+        skipped: Why no trial was possible; empty where there were some.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Counts:
     skipped: str = ""
 
     def add(self, outcome: str, trial: str) -> None:
-        """Count a trial: ``sound``, ``told``, or what went wrong."""
+        """Count a trial: ``sound``, ``told``, or a failure in words."""
         self.tried += 1
         if outcome in ("sound", "told"):
             setattr(self, outcome, getattr(self, outcome) + 1)
@@ -45,17 +46,20 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of one kind is tried.
+    """The extent of the trials of one kind.
 
     Attributes:
         seconds: How long, about.
         seed: Of every draw.
         most: How many trials; no bound without it.
+        service: Returns an ASGI application of a toolbox, a planner and a file of threads; kinds
+            of trials with a service need it.
     """
 
     seconds: float
     seed: int = 0
     most: int | None = None
+    service: Callable[..., Any] | None = None
 
     def trials(self, counts: Counts) -> Iterator[int]:
         """Yield numbers from 0 until the time is over or enough is counted, at least one."""

@@ -28,21 +28,20 @@ def full_disks(bounds: Bounds, folder: Path) -> Counts:
             for number in bounds.trials(counts):
                 left = chance.randrange(0, 30_000_000)
                 filling = disk / "filling"
-                with filling.open("wb") as opened:
+                with filling.open("wb") as file:
                     room = shutil.disk_usage(disk).free - left
-                    os.posix_fallocate(opened.fileno(), 0, max(1, room))
-                first, told = in_child(ingested, disk / "store", documents)
+                    os.posix_fallocate(file.fileno(), 0, max(1, room))
+                first, error = in_child(ingested, disk / "store", documents)
                 filling.unlink()
-                again, found = in_child(ingested, disk / "store", documents)
-                if again != "done" or found != whole:
+                again, result = in_child(ingested, disk / "store", documents)
+                if again != "done" or result != whole:
                     counts.lost += 1
-                    counts.add(
-                        f"then {again} {found!r:.200}", f"{bounds.seed}.{number}, {left} bytes"
-                    )
+                    outcome = f"then {again} {result!r:.200}"
+                elif first == "told" and "DiskFullError" in error:
+                    outcome = "told"
                 else:
-                    full = first == "told" and "DiskFullError" in told
-                    state = "sound" if first == "done" else "told" if full else f"{first} {told}"
-                    counts.add(state, f"{bounds.seed}.{number}, {left} bytes")
+                    outcome = "sound" if first == "done" else f"{first} {error}"
+                counts.add(outcome, f"{bounds.seed}.{number}, {left} bytes")
                 shutil.rmtree(disk / "store")
     except PermissionError as error:
         counts.skipped = str(error)

@@ -12,7 +12,7 @@ from typing import Any
 
 from casewright.bench.soak.child import in_child
 from casewright.bench.soak.counts import Bounds, Counts
-from casewright.bench.soak.damage import damage
+from casewright.bench.soak.damage import damages
 from casewright.bench.soak.service import KEY, QuestionPlanner, served
 from casewright.errors import CasewrightError, told
 from casewright.finetune.recipe.recipe import Recipe
@@ -21,13 +21,12 @@ from casewright.finetune.training.run import last_whole, seal
 from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
-from casewright.stores.engines.file_blocks import copy_files
 from casewright.stores.feedback.judge_model import JudgeModel
 from casewright.tools import Toolbox, tool_from_function
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 
-#: By their names, what reads the files that ``written`` writes. None of them has a checksum: what
-#: can still be read is what they say.
+#: The readers of the files that ``write_texts`` writes, by name. None of these files has a
+#: checksum: a text that can still be read counts as what it says.
 READERS: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -35,9 +34,9 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, files=False),
 }
-#: Of so many damages, one is of a threads' file, and one of a training's checkpoint.
+#: Of so many damages, one is of a training's checkpoint.
 SEALED = 10
-ASKED = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
+QUESTION = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
@@ -45,27 +44,29 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
 
     A checkpoint of a training, which has checksums, must be found damaged.
     """
-    counts, chance = Counts("damaged text or checkpoint"), random.Random(bounds.seed)
-    written(folder / "texts")
+    write_texts(folder / "texts")
     checkpoint = folder / "training" / "checkpoint-1"
     checkpoint.mkdir(parents=True)
-    (checkpoint / "weights").write_bytes(chance.randbytes(50_000))
+    (checkpoint / "weights").write_bytes(random.Random(bounds.seed).randbytes(50_000))
     seal(checkpoint)
-    for number in bounds.trials(counts):
-        sealed = number % SEALED == 0
-        place = copy_files(folder / ("training" if sealed else "texts"), folder / "trial")
-        how = damage(place, chance)
-        trial = f"{bounds.seed}.{number} {how}"
-        if sealed:
-            whole, _ = last_whole(place)
-            counts.add("told" if whole is None else "found whole", trial)
-        else:
-            counts.add(_read(place / how.split()[1]), trial)
-        shutil.rmtree(place)
-    return counts
+
+    def judge(number: int, original: Path, copy: Path, how: str) -> str:
+        if original.name == "training":
+            return "told" if last_whole(copy)[0] is None else "found whole"
+        file = copy / how.split()[1]
+        try:
+            READERS[file.name](file)
+        except CasewrightError:
+            return "told"
+        except Exception as error:  # noqa: BLE001
+            return told(error)
+        return "sound"
+
+    kinds = ["texts"] * (SEALED - 1) + ["training"]
+    return damages(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
 
 
-def written(folder: Path) -> None:
+def write_texts(folder: Path) -> None:
     """Write one file of each kind."""
     folder.mkdir()
 
@@ -74,58 +75,42 @@ def written(folder: Path) -> None:
         return f"seen: {text}"
 
     toolbox = Toolbox([tool_from_function(look)])
-    state = build_graph(toolbox, QuestionPlanner()).invoke({"question": ASKED["question"]})
-    save_run(folder / "run.json", Answer.from_json(state["answer"]), ASKED["question"])
+    state = build_graph(toolbox, QuestionPlanner()).invoke({"question": QUESTION["question"]})
+    save_run(folder / "run.json", Answer.from_json(state["answer"]), QUESTION["question"])
     (folder / "toolbox.json").write_text(json.dumps(toolbox_to_records(toolbox), indent=1))
-    query = {"id": "1", "query": "where is the mill", "plan": "s1 = look(text=question)"}
-    (folder / "queries.jsonl").write_text(
-        "".join(json.dumps({**query, "id": str(number)}) + "\n" for number in range(20))
-    )
+    query = {"query": "where is the mill", "plan": "s1 = look(text=question)"}
+    lines = [json.dumps({"id": str(number), **query}) + "\n" for number in range(20)]
+    (folder / "queries.jsonl").write_text("".join(lines))
     JudgeModel.shipped().save(folder / "judge.json")
     shutil.copy(find_recipe("small"), folder / "recipe.toml")
 
 
-def _read(file: Path) -> str:
-    try:
-        READERS[file.name](file)
-    except CasewrightError:
-        return "told"
-    except Exception as error:  # noqa: BLE001
-        return told(error)
-    return "sound"
-
-
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
     """Damage a closed file of threads: the answer is the same, or an error says what is wrong."""
-    counts, chance = Counts("damaged threads"), random.Random(bounds.seed)
-    before = folder / "before"
-    before.mkdir()
-    _, right = in_child(looked_at, before, True)
-    for number in bounds.trials(counts):
-        place = copy_files(before, folder / "trial")
-        for other in ("log", "threads.db.lock"):
-            (place / other).unlink(missing_ok=True)
-        how = damage(place, chance)
-        outcome, state = in_child(looked_at, place, False)
-        same = outcome == "done" and (state == right or how.startswith("gone"))
+    (folder / "threads").mkdir()
+    _, right = in_child(thread_state, bounds.service, folder / "threads", True)
+    for other in ("log", "threads.db.lock"):
+        (folder / "threads" / other).unlink(missing_ok=True)
+
+    def judge(number: int, original: Path, copy: Path, how: str) -> str:
+        outcome, state = in_child(thread_state, bounds.service, copy, False)
+        if outcome == "done" and (state == right or how.startswith("gone")):
+            return "sound"
         clear = outcome == "told" or "damaged" in str(state)
-        counts.add(
-            "sound" if same else "told" if clear else f"{outcome} {state!r:.300}",
-            f"{bounds.seed}.{number} {how}",
-        )
-        shutil.rmtree(place)
-    return counts
+        return "told" if clear else f"{outcome} {state!r:.300}"
+
+    return damages(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
-def looked_at(folder: Path, asks: bool) -> Any:
-    """Return what a service tells of a thread, and of the request that began it, sent again."""
+def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
+    """Return the state of a thread, and the answer to the request that began it, sent again."""
 
     async def look() -> Any:
-        async with served(folder) as client:
-            if asks:
-                await client.post("/ask", json=ASKED, headers=KEY)
+        async with served(service, folder) as client:
+            if first:
+                await client.post("/ask", json=QUESTION, headers=KEY)
             state = (await client.get("/threads/t")).json()
-            again = (await client.post("/ask", json=ASKED, headers=KEY)).json()
+            again = (await client.post("/ask", json=QUESTION, headers=KEY)).json()
             return state, again
 
     return asyncio.run(look())

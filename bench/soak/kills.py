@@ -28,55 +28,55 @@ from casewright.bench.soak.workload import (
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
-#: What a process does to files, as Python tells of it; opening one to read is not among them.
+#: The events of Python that change files; opening one to read is left out. A round of trials kills
+#: at every seventh of them, so that the first round reaches all parts of the work.
 STRIDE = 7
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process that writes to a store; nothing that it was told is written may be gone."""
+    """Kill a process that writes to a store; no acknowledged note may be gone."""
     counts, chance = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
-        place = folder / f"random{number // 4}"
-        said = _killed_writer(place, chance.uniform(0, 0.2))
-        outcome, found = in_child(kept_numbers, place)
-        lost = said - len(found) if outcome == "done" else 0
-        if outcome == "done" and set(range(said)) <= set(found):
+        store = folder / f"random{number // 4}"
+        acknowledged = _killed_writer(store, chance.uniform(0, 0.2))
+        outcome, numbers = in_child(kept_numbers, store)
+        if outcome == "done" and set(range(acknowledged)) <= set(numbers):
             counts.add("sound", str(number))
         else:
-            counts.lost += max(0, lost)
-            counts.add(f"{outcome} {found!r:.300}, told {said}", str(number))
+            counts.lost += max(0, acknowledged - len(numbers)) if outcome == "done" else 0
+            counts.add(f"{outcome} {numbers!r:.300}, acknowledged {acknowledged}", str(number))
         if number % 4 == 3:
-            shutil.rmtree(place)
+            shutil.rmtree(store)
     return counts
 
 
-def kept_numbers(place: Path) -> list[int]:
-    """Return the numbers of the notes that a store has."""
-    with CaseStore(schema(), place) as store:
+def kept_numbers(folder: Path) -> list[int]:
+    """Return the numbers of the notes in a store."""
+    with CaseStore(schema(), folder) as store:
         return sorted(case.metadata["number"] for case in store.all())
 
 
-def write_on(answers: Connection, place: Path) -> None:
-    """Add notes to a store until the process is killed, and say how many are acknowledged."""
-    with CaseStore(schema(), place, lock_seconds=10) as store:
-        # What was written and not acknowledged may be there, or a part of it.
+def write_on(acknowledged: Connection, folder: Path) -> None:
+    """Add notes to a store until the process is killed, and send how many are acknowledged."""
+    with CaseStore(schema(), folder, lock_seconds=10) as store:
+        # A batch that was written and not acknowledged may be there, or a part of it.
         first = store.count() // BATCH * BATCH
         while True:
             store.add(notes(first, first + BATCH), progress=False)
             first += BATCH
-            answers.send(first)
+            acknowledged.send(first)
 
 
-def _killed_writer(place: Path, delay: float) -> int:
-    said = 0
-    with running(write_on, place) as (answers, process), suppress(EOFError):
-        said = answers.recv()
+def _killed_writer(folder: Path, delay: float) -> int:
+    count = 0
+    with running(write_on, folder) as (acknowledged, process), suppress(EOFError):
+        count = acknowledged.recv()
         time.sleep(delay)
         process.kill()
         while True:
-            said = answers.recv()
-    return said
+            count = acknowledged.recv()
+    return count
 
 
 def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
@@ -88,15 +88,14 @@ def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
     """Kill a process at each step of its writes to a store; written again, all of it is there."""
-    counts = Counts("killed at each step of writes")
-    return each_step(bounds, folder, counts, written)
+    return each_step(bounds, folder, Counts("killed at each step of writes"), written)
 
 
-def written(place: Path) -> dict[str, Any]:
-    """Write notes, whatever is there, and return what the store answers then."""
-    write_notes(place, None)
-    found = answers(place)
-    return {**found, "cases": {id_: case["solution"] for id_, case in found["cases"].items()}}
+def written(folder: Path) -> dict[str, Any]:
+    """Write notes, whatever is there, and return the store's answers."""
+    write_notes(folder, None)
+    result = answers(folder)
+    return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
 
 
 def each_step(
@@ -108,22 +107,21 @@ def each_step(
         bounds: Of the trials.
         folder: For the trials.
         counts: Are added to, and returned.
-        work: Is given a folder of its own, and then the others; returns what is compared.
+        work: Is given a folder of its own, and then the others; returns a result to compare.
         given: The other arguments.
     """
-    made, whole = in_child(work, folder / "whole", *given)
-    if made != "done":
-        raise CasewrightError(f"{counts.name}: without a kill, {made} {whole}")
-    # Every seventh step, round after round: the first round reaches all parts of the work.
+    outcome, whole = in_child(work, folder / "whole", *given)
+    if outcome != "done":
+        raise CasewrightError(f"{counts.name}: without a kill, {outcome} {whole}")
     step = bounds.seed % STRIDE
     for number in bounds.trials(counts):
-        place = folder / f"step{number}"
-        outcome, _ = in_child(killed_at, step, str(place), work, place, *given)
-        again, found = in_child(work, place, *given)
-        kept = again == "done" and found == whole
-        counts.lost += 0 if kept else 1
-        counts.add("sound" if kept else f"{again} {found!r:.300}", f"step {step}")
-        shutil.rmtree(place, ignore_errors=True)
+        own = folder / f"step{number}"
+        outcome, _ = in_child(killed_at, step, str(own), work, own, *given)
+        again, result = in_child(work, own, *given)
+        same = again == "done" and result == whole
+        counts.lost += not same
+        counts.add("sound" if same else f"{again} {result!r:.300}", f"step {step}")
+        shutil.rmtree(own, ignore_errors=True)
         step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
     return counts
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from casewright.bench.report import Report
 from casewright.bench.soak.child import preload
@@ -30,8 +31,8 @@ class Kind:
     Attributes:
         campaign: Does them.
         share: Of the time.
-        group: What they are counted as, with those of other kinds.
-        modules: What their processes import; see ``child.preload``.
+        group: The figure that they are counted in, with those of other kinds.
+        modules: Imported once for their processes; see ``child.preload``.
     """
 
     campaign: Callable[[Bounds, Path], Counts]
@@ -40,18 +41,14 @@ class Kind:
     modules: Sequence[str] = ()
 
 
+_TRAINING = ("casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer")
 #: Each kind, by its name on the command line.
 KINDS: Mapping[str, Kind] = {
     "random": Kind(random_kills, 0.1, "kills"),
     "writes": Kind(kills_of_writes, 0.1, "kills"),
     "ingest": Kind(kills_of_ingest, 0.1, "kills"),
     "service": Kind(kills_of_service, 0.1, "kills", ["casewright.bench.soak.service"]),
-    "training": Kind(
-        kills_of_training,
-        0.1,
-        "kills",
-        ["casewright.bench.soak.training", "peft", "trl.trainer.sft_trainer"],
-    ),
+    "training": Kind(kills_of_training, 0.1, "kills", _TRAINING),
     "stores": Kind(damaged_stores, 0.2, "damages"),
     "caches": Kind(damaged_caches, 0.05, "damages"),
     "texts": Kind(damaged_texts, 0.02, "damages"),
@@ -63,11 +60,16 @@ KINDS: Mapping[str, Kind] = {
 
 
 def soak(
-    minutes: float, seed: int = 0, kinds: Sequence[str] = (), most: int | None = None
+    service: Callable[..., Any],
+    minutes: float,
+    seed: int = 0,
+    kinds: Sequence[str] = (),
+    most: int | None = None,
 ) -> Report:
-    """Run the campaign, and return its counts; what went wrong is in the notes.
+    """Run the campaign, and return its counts; the failures are in the notes.
 
     Args:
+        service: See ``Bounds``; its module is imported once for all processes.
         minutes: How long it may take, about.
         seed: Of every draw.
         kinds: Which kinds of trials; all where it is empty.
@@ -75,45 +77,35 @@ def soak(
     """
     chosen = {name: KINDS[name] for name in kinds or KINDS}
     whole = sum(kind.share for kind in chosen.values())
-    for kind in chosen.values():
-        preload(*kind.modules)
-    results: list[tuple[Kind, Counts, float]] = []
+    preload(service.__module__, *(name for kind in chosen.values() for name in kind.modules))
+    results: list[Counts] = []
+    rows: list[dict[str, Any]] = []
+    tried = Counter[str]()
     for name, kind in chosen.items():
-        bounds = Bounds(60 * minutes * kind.share / whole, seed, most)
+        bounds = Bounds(60 * minutes * kind.share / whole, seed, most, service)
         note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:
             counts = kind.campaign(bounds, Path(folder))
-        results.append((kind, counts, time.monotonic() - started))
-    tried = Counter[str]()
-    for kind, counts, _ in results:
+        results.append(counts)
         tried[kind.group] += counts.tried
-    wrong = [line for _, counts, _ in results for line in counts.wrong]
-    skipped = [f"{c.name}: not tried, {c.skipped}." for _, c, _ in results if c.skipped]
+        row = {"trials": counts.name, **asdict(counts), "wrong": len(counts.wrong)}
+        del row["name"], row["skipped"]
+        rows.append({**row, "seconds": round(time.monotonic() - started)})
+    wrong = [line for counts in results for line in counts.wrong]
     return Report(
         bench="soak",
         settings={"minutes": minutes, "seed": seed, "kinds": list(chosen), "most": most},
         figures={
             **{group: float(count) for group, count in tried.items()},
-            "lost": float(sum(counts.lost for _, counts, _ in results)),
+            "lost": float(sum(counts.lost for counts in results)),
             "wrong": float(len(wrong)),
         },
-        rows=[
-            {
-                "trials": counts.name,
-                "tried": counts.tried,
-                "sound": counts.sound,
-                "told": counts.told,
-                "lost": counts.lost,
-                "wrong": len(counts.wrong),
-                "seconds": round(seconds),
-            }
-            for _, counts, seconds in results
-        ],
+        rows=rows,
         notes=[
             "sound: all answers were as before. told: an error of ours said what is wrong. lost: "
             "what was acknowledged and is gone without a word. wrong: anything else.",
-            *skipped,
+            *(f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped),
             *wrong[:NAMED],
         ],
     )

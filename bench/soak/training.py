@@ -1,4 +1,4 @@
-"""A training that is killed at any step it takes in files: the next one goes on with it."""
+"""A training that is killed at any step it takes in files: the next one continues it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from pathlib import Path
 from casewright.bench.soak.counts import Bounds, Counts
 from casewright.bench.soak.kills import each_step
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.training_set import (
-    FORMAT,
-    TRAIN,
-    VALIDATION,
-    TrainingSet,
-    file_entry,
-    write_training_set,
-)
+from casewright.finetune.examples.training_set import TrainingSet, write_training_set
 from casewright.finetune.recipe.training_section import (
     LoraSection,
     ModelSection,
@@ -24,25 +17,21 @@ from casewright.finetune.recipe.training_section import (
 )
 from casewright.finetune.training.train import train
 from casewright.planner import PlanRequest, render_prompt
-from casewright.planner.prompt_hash import prompt_hash
 from casewright.tools import Toolbox
 
 #: Examples to train on and to measure.
 EXAMPLES = (8, 2)
-MODEL = ModelSection(
-    base="new",
-    new=NewModelSection(
-        hidden=16,
-        layers=1,
-        heads=2,
-        kv_heads=1,
-        intermediate=32,
-        vocabulary=512,
-        positions=2048,
-        tied=False,
-    ),
-    device="cpu",
+NETWORK = NewModelSection(
+    hidden=16,
+    layers=1,
+    heads=2,
+    kv_heads=1,
+    intermediate=32,
+    vocabulary=512,
+    positions=2048,
+    tied=False,
 )
+MODEL = ModelSection(base="new", new=NETWORK, device="cpu")
 LORA = LoraSection(r=4, alpha=8, modules_to_save=("embed_tokens", "lm_head"))
 TRAINING = TrainingSection(
     steps=3, save_steps=1, log_steps=1, batch_per_device=2, learning_rate=3e-3
@@ -51,20 +40,7 @@ TRAINING = TrainingSection(
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
     """Kill a training at a step it takes in files; resumed, it makes the same weights."""
-    data = written_set(folder / "data")
-    counts = Counts("killed at each step of a training")
-    return each_step(bounds, folder, counts, trained, data)
-
-
-def trained(output: Path, data: Path) -> str:
-    """Train, or go on with what is there; returns a digest of the weights."""
-    train(MODEL, LORA, TRAINING, data, output, resume=True, progress=False)
-    return hashlib.sha256((output / "adapter_model.safetensors").read_bytes()).hexdigest()
-
-
-def written_set(folder: Path) -> Path:
-    """Write a training set, and return its folder."""
-    made = [
+    examples = [
         TrainingExample(
             str(number),
             PLAN_TASK,
@@ -74,11 +50,12 @@ def written_set(folder: Path) -> Path:
         )
         for number in range(sum(EXAMPLES))
     ]
-    parts = {TRAIN: tuple(made[: EXAMPLES[0]]), VALIDATION: tuple(made[EXAMPLES[0] :])}
-    manifest = {
-        "format": FORMAT,
-        "prompt_hash": prompt_hash(),
-        "files": {name: file_entry(part) for name, part in parts.items()},
-    }
-    write_training_set(TrainingSet(parts[TRAIN], parts[VALIDATION], manifest), folder)
-    return folder
+    data = folder / "data"
+    write_training_set(TrainingSet.of(examples[: EXAMPLES[0]], examples[EXAMPLES[0] :]), data)
+    return each_step(bounds, folder, Counts("killed at each step of a training"), trained, data)
+
+
+def trained(output: Path, data: Path) -> str:
+    """Train, or continue the training that is there; return a digest of the weights."""
+    train(MODEL, LORA, TRAINING, data, output, resume=True, progress=False)
+    return hashlib.sha256((output / "adapter_model.safetensors").read_bytes()).hexdigest()

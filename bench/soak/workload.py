@@ -1,4 +1,4 @@
-"""What is written and read while things go wrong: a store of notes, and documents."""
+"""The work of trials: a store of notes, and documents that are ingested."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLOURS = ("red", "blue", "green")
 
 
 class WordEncoder:
-    """A bag of hashed words, made in no time."""
+    """A bag of hashed words: an encoder that takes no time."""
 
     name, dimension = "words-32", 32
 
@@ -76,7 +76,7 @@ def write_notes(folder: Path, engine: str | None, size: int = SIZE) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """Return all that a store answers, to be compared."""
+    """Return a store's answers, to be compared."""
     with CaseStore(schema(), folder) as store:
         return {
             "count": store.count(),
@@ -103,14 +103,14 @@ def write_documents(folder: Path, files: int = 6) -> Path:
     return folder
 
 
-def ingested(place: Path, documents: Path) -> dict[str, str]:
-    """Bring a store up to date with a folder, and return what it then has.
+def ingested(folder: Path, documents: Path) -> dict[str, str]:
+    """Bring a store up to date with a folder of documents, and return its chunks by id.
 
     The documents are read in this process: starting another takes longer than all the rest.
     """
     with (
         patch.object(Worker, "chunks", _chunks),
-        CaseStore(document_schema(WordEncoder()), place) as store,
+        CaseStore(document_schema(WordEncoder()), folder) as store,
     ):
         ingest(store, documents, root="documents", progress=False)
         return {case.id: str(case.solution) for case in store.all()}

@@ -1,4 +1,4 @@
-"""Cases for measuring stores, drawn not embedded, and how near answers come to the exact ones."""
+"""Cases of the bench of stores, drawn not embedded, and the exactness of answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Weights = Mapping[str, float]
 
 FACETS = ("question", "support", "entities")
 DIMENSION = 384
-#: Cases that a search is to find.
+#: Cases of an answer.
 K = 10
 #: Query i is weighted by set i modulo their number. The second asks one facet alone.
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
@@ -38,7 +38,7 @@ _SOLUTION = "Yes, for the rent until another tenant is found, less what the land
 
 
 def texts_of(number: int) -> dict[str, Any]:
-    """Return problem and solution of a case, as long as those of legal questions, with its number.
+    """Return problem and solution of a case by its number, as long as those of legal questions.
 
     ``int(text.split()[0])`` of each text is the number.
     """
@@ -73,9 +73,9 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
         for facet in range(len(FACETS)):
             own = rng.normal(size=(size, DIMENSION))
             offsets = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * own
-            made = centres[facet, topics] + offsets * spectrum
-            made /= np.linalg.norm(made, axis=1, keepdims=True)
-            out[facet, start : start + size] = made
+            drawn = centres[facet, topics] + offsets * spectrum
+            drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+            out[facet, start : start + size] = drawn
     out.flush()
 
 
@@ -99,28 +99,28 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
     weights = np.array([WEIGHTS[i % len(WEIGHTS)] for i in range(queries.shape[1])])
     out = np.zeros((queries.shape[1], cases.shape[1]))
     for facet in range(len(cases)):
-        asked = queries[facet].astype(np.float64) * weights[:, facet, None]
+        weighted = queries[facet].astype(np.float64) * weights[:, facet, None]
         for start in range(0, cases.shape[1], CHUNK):
             part = cases[facet, start : start + CHUNK].astype(np.float64)
-            out[:, start : start + CHUNK] += asked @ part.T
+            out[:, start : start + CHUNK] += weighted @ part.T
     return out
 
 
-def recall(found: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
-    """Return which share of the k places went to cases that belong there.
+def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
+    """Return the share of the k best cases in an answer.
 
     Args:
-        found: Numbers of cases, best first; those after the first k do not count.
+        answer: Numbers of cases, best first; those after the first k do not count.
         scores: The exact score of every case.
-        k: How many cases were to be found.
+        k: The size of an answer.
     """
     lowest = np.partition(scores, -k)[-k]
-    return float(np.sum(scores[list(set(found[:k]))] >= lowest - TIE)) / k
+    return float(np.sum(scores[list(set(answer[:k]))] >= lowest - TIE)) / k
 
 
-def same_order(found: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
-    """Say whether the k best were found, each at its place; equal scores may change places."""
-    if len(found) < k or len(set(found[:k])) < k:
+def same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
+    """Return whether an answer has the k best in their order, up to that of equal scores."""
+    if len(answer) < k or len(set(answer[:k])) < k:
         return False
     best = np.sort(scores)[::-1][:k]
-    return bool(np.all(np.abs(scores[list(found[:k])] - best) <= TIE))
+    return bool(np.all(np.abs(scores[list(answer[:k])] - best) <= TIE))

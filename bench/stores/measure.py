@@ -1,4 +1,4 @@
-"""How fast, large and exact case stores are, beside Qdrant's own ways and cbrkit."""
+"""The speed, size and exactness of case stores, beside Qdrant's own ways and cbrkit."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def measure_stores(
             write_vectors(folder / QUERIES, queries, seed, stream=1)
             scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
             measured = measure_size(folder, _specs(engine, size), queries)
-        own = [row for one in measured for row in _rows(size, one, scores)]
+        own = [row for system in measured for row in _rows(size, system, scores)]
         rows += own
         figures |= _figures(size, measured, own)
     return Report(
@@ -147,14 +147,14 @@ def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[di
             "search": name + measured.spec.ending,
             "ms_p50": p50(_times(timed)),
             "ms_p95": p95(_times(timed)),
-            "recall": mean([recall(one.found, scores[one.query]) for one in timed]),
-            "order": mean([same_order(one.found, scores[one.query]) for one in timed]),
+            "recall": mean([recall(t.numbers, scores[t.query]) for t in timed]),
+            "order": mean([same_order(t.numbers, scores[t.query]) for t in timed]),
             "build_s": kept.build_s,
             "open_s": kept.open_s,
             "memory_mb": None if kept.memory_mb is None else round(kept.memory_mb),
             "disk_mb": None if kept.disk_mb is None else round(kept.disk_mb),
             "one_facet_ms": p50(
-                _times([one for one in timed if max(weights_of(one.query).values()) == 1])
+                _times([t for t in timed if max(weights_of(t.query).values()) == 1])
             ),
             "queries": len(timed),
         }
@@ -169,26 +169,27 @@ def _figures(
     for row in rows:
         figures[f"search_ms_p50_{row['search']}_{size}"] = row["ms_p50"]
         figures[f"recall_at_10_{row['search']}_{size}"] = row["recall"]
-    for one in measured:
-        for what, value in one.kept._asdict().items():
+    times: dict[str, list[float]] = {}
+    for system in measured:
+        for name, value in system.kept._asdict().items():
             if value is not None:
-                figures[f"{what}_{one.spec.name}_{size}"] = value
-    found = [(name + one.spec.ending, t) for one in measured for name, t in one.searches.items()]
-    times = {name: _times(timed) for name, timed in found}
+                figures[f"{name}_{system.spec.name}_{size}"] = value
+        for name, timed in system.searches.items():
+            times[name + system.spec.ending] = _times(timed)
     for ending in ("", "_local"):
         if (own := times.get(f"casewright{ending}")) is None:
             continue
-        for told, name in RATIOS.items():
-            # cbrkit is no engine's: its one time is compared with each of ours.
+        for ratio_name, name in RATIOS.items():
+            # cbrkit has no engine: its time is compared with each of ours.
             other = times.get(name + ending) or times.get(name, [])
             both = min(len(own), len(other))
             ratio = p50(other[:both]) / p50(own[:both])
-            figures[f"ratio_{told}_over_casewright{ending}_{size}"] = ratio
+            figures[f"ratio_{ratio_name}_over_casewright{ending}_{size}"] = ratio
     return figures
 
 
 def _times(timed: Sequence[Timed]) -> list[float]:
-    return [one.milliseconds for one in timed]
+    return [search.milliseconds for search in timed]
 
 
 def _version(package: str) -> str | None:

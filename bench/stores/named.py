@@ -2,7 +2,7 @@
 
 A collection keeps the facets as named vectors. Searches are merged in Python, with NumPy; or
 Qdrant prefetches candidates of each vector and scores them by a formula. Either is exact only
-where every case is a candidate: what is missing from a list counts as 0.
+where every case is a candidate: a case that is missing from a list counts as 0 there.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ COLLECTION = "bench"
 
 
 class Found(NamedTuple):
-    """A case of an answer: its number, its score, and what was stored with it."""
+    """A case of an answer: its number, its score, and its payload."""
 
     number: int
     score: float
     payload: Mapping[str, Any]
 
 
-class Asked(NamedTuple):
-    """A search of one named vector for ``limit`` cases, ``among`` these where any are given."""
+class Request(NamedTuple):
+    """A search of one named vector for ``limit`` cases, ``among`` some where these are given."""
 
     name: str
     vector: Vectors
@@ -50,7 +50,7 @@ class Scored(NamedTuple):
 
     @classmethod
     def of(cls, points: Sequence[Any]) -> Scored:
-        """Return what points of Qdrant are."""
+        """Return the numbers and scores of Qdrant's points."""
         numbers = np.fromiter(map(attrgetter("id"), points), np.int64, len(points))
         return cls(numbers, np.fromiter(map(attrgetter("score"), points), np.float64, len(points)))
 
@@ -65,16 +65,16 @@ class NamedVectors(ABC):
         self._folder = folder
 
     @abstractmethod
-    def search(self, asked: Sequence[Asked]) -> list[Scored]:
-        """Search exactly, all in one request, for ids and scores only."""
+    def search(self, requests: Sequence[Request]) -> list[Scored]:
+        """Return ids and scores of exact searches, all in one request."""
 
     @abstractmethod
     def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return what was stored with these cases."""
+        """Return the payloads of these cases."""
 
     @abstractmethod
     def formula(self, query: Query, weights: Weights, candidates: int) -> list[Found]:
-        """Prefetch candidates of each vector, and score them by the weighted sum."""
+        """Return the best by the weighted sum, of prefetched candidates of each vector."""
 
     def searches(self) -> Mapping[str, Search]:
         """Return the ways to search; see ``System``."""
@@ -89,7 +89,7 @@ class NamedVectors(ABC):
 
     def numbers(self, answer: list[Found]) -> Sequence[int]:
         """Return the numbers of the cases; see ``System``."""
-        return [found.number for found in answer]
+        return [case.number for case in answer]
 
     def _formula(self, query: Query, weights: Weights, *, candidates: int) -> list[Found]:
         used = _used(weights)
@@ -101,7 +101,7 @@ class NamedVectors(ABC):
         used = _used(weights)
         # One vector's own order is exact: nothing is to be merged.
         limit = candidates if len(used) > 1 else K
-        lists = self.search([Asked(name, query[name], limit) for name in used])
+        lists = self.search([Request(name, query[name], limit) for name in used])
         shares = list(used.values())
         if rescored and len(used) > 1:
             shares, lists = self._with_missing(query, used, lists)
@@ -116,15 +116,15 @@ class NamedVectors(ABC):
     def _with_missing(
         self, query: Query, used: Weights, lists: list[Scored]
     ) -> tuple[list[float], list[Scored]]:
-        """Ask each vector for the candidates of the others that its own list lacks."""
+        """Add the scores by each vector of the other vectors' candidates."""
         union = np.unique(np.concatenate([scored.numbers for scored in lists]))
-        asked, shares = [], list(used.values())
+        requests, shares = [], list(used.values())
         for (name, share), scored in zip(used.items(), lists, strict=True):
             missing = np.setdiff1d(union, scored.numbers, assume_unique=True).tolist()
             if missing:
-                asked.append(Asked(name, query[name], len(missing), missing))
+                requests.append(Request(name, query[name], len(missing), missing))
                 shares.append(share)
-        return shares, [*lists, *(self.search(asked) if asked else [])]
+        return shares, [*lists, *(self.search(requests) if requests else [])]
 
 
 def _used(weights: Weights) -> Weights:
@@ -154,8 +154,8 @@ def _batches(cases: Vectors) -> Iterator[range]:
 
 
 def _terms(weights: Weights) -> list[tuple[float, str]]:
-    """Return each weight with the name that a formula has for its prefetch's score."""
-    return [(share, f"$score[{place}]") for place, share in enumerate(weights.values())]
+    """Return each weight with a formula's name of its prefetch's score."""
+    return [(share, f"$score[{number}]") for number, share in enumerate(weights.values())]
 
 
 class EdgeNamed(NamedVectors):
@@ -183,24 +183,24 @@ class EdgeNamed(NamedVectors):
         self._shard = edge.EdgeShard.load(str(self._folder))
         self.count = self._shard.info().points_count
 
-    def search(self, asked: Sequence[Asked]) -> list[Scored]:
+    def search(self, requests: Sequence[Request]) -> list[Scored]:
         """Search exactly, in one batch; see ``NamedVectors``."""
         import qdrant_edge as edge
 
-        requests = [
+        queries = [
             edge.QueryRequest(
-                query=edge.Query.Nearest(one.vector.tolist(), using=one.name),
-                limit=one.limit,
-                filter=edge.Filter(must=[edge.HasIdCondition(set(one.among))])
-                if one.among
+                query=edge.Query.Nearest(request.vector.tolist(), using=request.name),
+                limit=request.limit,
+                filter=edge.Filter(must=[edge.HasIdCondition(set(request.among))])
+                if request.among
                 else None,
                 params=edge.SearchParams(exact=True),
                 with_payload=False,
                 with_vector=False,
             )
-            for one in asked
+            for request in requests
         ]
-        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(requests))))
+        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(queries))))
 
     def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """Return payloads by number; see ``NamedVectors``."""
@@ -262,24 +262,24 @@ class LocalNamed(NamedVectors):
         self._client = QdrantClient(path=str(self._folder))
         self.count = self._client.count(COLLECTION).count
 
-    def search(self, asked: Sequence[Asked]) -> list[Scored]:
+    def search(self, requests: Sequence[Request]) -> list[Scored]:
         """Search exactly, in one batch; see ``NamedVectors``."""
         from qdrant_client import models
 
-        requests = [
+        queries = [
             models.QueryRequest(
-                query=one.vector.tolist(),
-                using=one.name,
-                limit=one.limit,
-                filter=models.Filter(must=[models.HasIdCondition(has_id=list(one.among))])
-                if one.among
+                query=request.vector.tolist(),
+                using=request.name,
+                limit=request.limit,
+                filter=models.Filter(must=[models.HasIdCondition(has_id=list(request.among))])
+                if request.among
                 else None,
                 with_payload=False,
                 with_vector=False,
             )
-            for one in asked
+            for request in requests
         ]
-        answers = self._client.query_batch_points(COLLECTION, requests=requests)
+        answers = self._client.query_batch_points(COLLECTION, requests=queries)
         return [Scored.of(answer.points) for answer in answers]
 
     def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:

@@ -1,8 +1,8 @@
-"""What keeps cases and searches them: Casewright's own store, and cbrkit beside it.
+"""Systems that keep cases and search them: Casewright's own store, and cbrkit beside it.
 
 cbrkit has no search over an index that weighs several attributes: it compares the query with every
-case in Python (Lenz et al. 2024). It takes similarity functions over all cases at once and
-aggregators of one's own, which is the fastest that still yields a similarity an attribute.
+case in Python (Lenz et al. 2024). Similarity functions over all cases at once with an aggregator of
+one's own are its fastest form that still yields a similarity an attribute.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class System(Protocol):
 class Casewright:
     """A ``CaseStore``: all facets in one vector, one search, hits with cases.
 
-    Vectors are looked up by the number that a text tells: no encoder's time is measured.
+    Vectors are looked up by the number in a text: no encoder's time is measured.
     """
 
     def __init__(self, folder: Path, engine: str) -> None:
@@ -68,9 +68,9 @@ class Casewright:
     def build(self, cases: Vectors) -> None:
         """Add all cases by one call; see ``System``."""
         self._store = CaseStore(self._schema, self._folder, engine=self._engine)
-        made = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
+        added = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
         kept, self._rows = self._rows, cases
-        self._store.add(made, progress=False)
+        self._store.add(added, progress=False)
         self._rows = kept
 
     def open(self) -> None:
@@ -90,13 +90,13 @@ class Casewright:
         """Close the store; see ``System``."""
         self._store.close()
 
-    def _facet(self, place: int) -> Facet:
-        name = FACETS[place]
+    def _facet(self, number: int) -> Facet:
+        name = FACETS[number]
 
         def embed_case(problems: Sequence[Components]) -> Vectors:
             numbers = [int(problem[name].split(" ", 1)[0]) for problem in problems]
-            found: Vectors = self._rows[place, numbers]
-            return found
+            vectors: Vectors = self._rows[number, numbers]
+            return vectors
 
         def embed_query(problems: Sequence[Components]) -> Vectors:
             return np.stack([problem[name] for problem in problems])
@@ -173,7 +173,7 @@ class Cbrkit:
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
 
-# cbrkit tells the two kinds apart by their parameters' names.
+# The parameters' names are cbrkit's way to know the kind of a function.
 def _all_cosines(x_map: Mapping[int, Vectors], y: Vectors) -> dict[int, float]:
     rows = list(x_map.values())
     scores = np.concatenate(rows).reshape(len(rows), -1) @ y

@@ -1,4 +1,4 @@
-"""A process a system, so that memory is its own; the processes take turns at the queries."""
+"""A process for each system, so that memory is its own; they take turns at the queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from casewright.bench.stores.systems import Casewright, Cbrkit, System
 from casewright.errors import StoreError
 from casewright.stores.progress import note
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 CASES, QUERIES = "cases.npy", "queries.npy"
 #: Seconds of searching before a turn is timed, but no more than its queries once.
 WARM = 1.0
@@ -36,41 +36,41 @@ _folder: Path
 
 
 class Spec(NamedTuple):
-    """Which system: its kind, and the engine below where it has one, which keeps it on disk."""
+    """A system by its kind, and by the engine below that keeps it on disk; empty without one."""
 
     kind: str
     engine: str = ""
 
     @property
     def name(self) -> str:
-        """The name that figures are told by; local mode's end so."""
+        """The name in figures; those of local mode have an ending."""
         return f"{self.kind}{self.ending}"
 
     @property
     def ending(self) -> str:
-        """What the names of this system's searches end in."""
+        """The ending of the names of this system's searches."""
         return "_local" if self.engine == "local" else ""
 
     def system(self, folder: Path) -> System:
         """Return the system over a folder."""
-        place = folder / self.name
+        own = folder / self.name
         if self.kind == "casewright":
-            return Casewright(place, self.engine)
+            return Casewright(own, self.engine)
         if self.kind == "cbrkit":
             return Cbrkit()
-        return EdgeNamed(place) if self.engine == "edge" else LocalNamed(place)
+        return EdgeNamed(own) if self.engine == "edge" else LocalNamed(own)
 
 
 class Timed(NamedTuple):
-    """One search: the query's number, milliseconds, and the numbers of the cases found."""
+    """One search: the query's number, milliseconds, and the numbers of the cases in the answer."""
 
     query: int
     milliseconds: float
-    found: Sequence[int]
+    numbers: Sequence[int]
 
 
 class Kept(NamedTuple):
-    """What it takes to keep a system's cases; ``None`` where there is nothing to tell.
+    """The costs of a system's cases; ``None`` where there is nothing to measure.
 
     Attributes:
         build_s: Seconds until all cases are written.
@@ -88,7 +88,7 @@ class Kept(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What came of one system."""
+    """The measurements of one system."""
 
     spec: Spec
     kept: Kept
@@ -96,7 +96,7 @@ class Measured(NamedTuple):
 
 
 class Worker:
-    """A process that has one system; what it does is one of the functions below."""
+    """A process that has one system; its work is one of the functions below."""
 
     def __init__(self, spec: Spec, folder: Path) -> None:
         # Forked, it would have this process's memory too.
@@ -104,7 +104,7 @@ class Worker:
         self._name = spec.name
         self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(spec, folder))
 
-    def do(self, work: Callable[..., Found], *given: Any) -> Found:
+    def do(self, work: Callable[..., Result], *given: Any) -> Result:
         """Return what a function returns there; ``StoreError`` where the process ended."""
         try:
             with _one_thread():
@@ -149,13 +149,14 @@ def measure_size(folder: Path, specs: Sequence[Spec], queries: int) -> list[Meas
         ]
         for start in range(0, queries, TURN):
             turn = range(start, min(start + TURN, queries))
-            for (_, worker, _), found in zip(opened, done, strict=True):
-                for name, own in found.items():
-                    if sum(one.milliseconds for one in own) < SECONDS * 1000:
+            for (_, worker, _), searched in zip(opened, done, strict=True):
+                for name, own in searched.items():
+                    if sum(timed.milliseconds for timed in own) < SECONDS * 1000:
                         own += worker.do(search, name, turn)
         measured = []
-        for (spec, worker, kept), found in zip(opened, done, strict=True):
-            measured.append(Measured(spec, kept._replace(memory_mb=worker.do(resident)), found))
+        for (spec, worker, kept), searched in zip(opened, done, strict=True):
+            kept = kept._replace(memory_mb=worker.do(resident))
+            measured.append(Measured(spec, kept, searched))
             worker.close()
         return measured
 
@@ -200,10 +201,10 @@ def _begin(spec: Spec, folder: Path) -> None:
 
 def build() -> tuple[float, float | None]:
     """Build the system; return seconds, and megabytes after it."""
-    # A view that is no memmap: those are slow to take rows of.
+    # A view that is no memmap, whose rows are slow to read.
     cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
     spent = timed(partial(_system.build, cases))[1]
-    # What was read from the file is not the system's memory.
+    # The file's contents are not the system's memory.
     del cases
     gc.collect()
     return spent / 1000, resident()

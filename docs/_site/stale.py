@@ -1,4 +1,4 @@
-"""Lists the tables of the benchmarks that are older than the code they measure."""
+"""List the tables of the benchmarks that are older than the code they measure."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "benchmarks"
-#: What each command measures, beside its own files in bench.
+#: The code that each command measures, and its bench where that has another name than the command.
 MEASURED = {
     "answer": "graph planner stores serve",
-    "backgammon": "domains/backgammon bench/ranking.py",
+    "backgammon": "packages/casewright_backgammon packages/casewright_mcbr",
     "chat": "planner",
     "conversations": "planner domains/shopping",
-    "decoding": "planner",
-    "evidence": "domains/shopping stores tools",
+    "decoding": "planner bench/scripts.py bench/writing.py",
+    "encoder": "stores/encoders",
+    "evidence": "domains/gold_plans.py domains/shopping stores tools",
     "executor": "graph",
     "feedback": "graph/feedback stores finetune/judge_sets",
     "frozen": "planner domains/shopping",
-    "latency": "planner graph",
+    "latency": "planner graph bench/scripts.py bench/writing.py",
     "legal": "domains/legal stores",
     "legal-pairs": "domains/legal bench/legal/pair_writing.py",
-    "math24": "domains/math24 bench/ranking.py",
+    "math24": "packages/casewright_math24 packages/casewright_mcbr",
     "narrowing": "planner finetune/corpus",
     "own-tools": "planner finetune/corpus",
     "planner": "planner domains/shopping finetune",
@@ -42,24 +43,24 @@ def sections(page: str) -> Iterator[tuple[str, str | None]]:
     """Yield each section's command on a page, and the commit that printed its tables."""
     parts = re.split(r"(?m)^##+ `casewright bench ([\w-]+)", page)[1:]
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        found = re.search(r"Printed by `?([0-9a-f]{7,})", text)
-        yield name, found and found[1]
+        commit = re.search(r"Printed by `?([0-9a-f]{7,})", text)
+        yield name, commit and commit[1]
 
 
 def changed_since(root: Path, commit: str, paths: list[str]) -> str:
-    """Return what changed in some paths since a commit, as git counts it; empty for nothing."""
+    """Return the changes of some paths since a commit, as git counts them; empty for none."""
     command = ["git", "-C", str(root), "diff", "--shortstat", commit, "--", *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr.strip()
 
 
 def main() -> None:
-    """Print a line for each table that is stale, or tells no commit."""
+    """Print a line for each table that is stale, or names no commit."""
     for page in sorted(PAGES.glob("*.md")):
         for name, commit in sections(page.read_text(encoding="utf-8")):
             paths = [*MEASURED[name].split(), f":(glob)bench/{name.replace('-', '_')}*/**"]
             paths.append(f":(glob)bench/{name.replace('-', '_')}*.py")
-            why = changed_since(ROOT, commit, paths) if commit else "no commit is told"
+            why = changed_since(ROOT, commit, paths) if commit else "it names no commit"
             if why:
                 print(f"{page.name}: bench {name}: {why}")
 

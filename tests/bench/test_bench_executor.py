@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.dags import random_dag
+from casewright.graph.random_plans import random_dag
 from tests.serve.helpers import Done, result, run
 
 Bench = dict[str, Any]

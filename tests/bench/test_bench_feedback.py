@@ -18,6 +18,7 @@ from casewright.errors import InputError
 from casewright.finetune.judge_sets.code import code_set
 from casewright.finetune.judge_sets.sets import FeedbackSet
 from casewright.graph.feedback import FeedbackResult, build_feedback
+from casewright.serve.cli.bench.report import show
 from casewright.stores import CaseStore
 from casewright.stores.feedback import RocchioStrategy
 from tests.support.encoders import HashingEncoder
@@ -93,7 +94,7 @@ def test_figures_name_set_strategy_and_judge(report: Report) -> None:
 
 
 def test_report_is_drawn_with_a_panel_a_set(report: Report, tmp_path: Path) -> None:
-    report.show(as_json=True, plot=tmp_path / "recall.png")
+    show(report, as_json=True, plot=tmp_path / "recall.png")
     assert (tmp_path / "recall.png").stat().st_size > 10_000
 
 

@@ -130,11 +130,11 @@ def test_data_are_never_written_over(cases: Path) -> None:
     link = cases.with_name("link.jsonl")
     link.symlink_to(cases)
     for output in (cases, link):
-        with pytest.raises(InputError, match="is a file of the data"):
+        with pytest.raises(InputError, match="is read by this command"):
             write_pairs(str(cases), output, answering(*replies(4)), progress=False)
     assert cases.read_bytes() == before
     for name in ("cases", "pairs"):
-        with pytest.raises(InputError, match="is a file of the data"):
+        with pytest.raises(InputError, match="is read by this command"):
             check_pairs_output(Path(str(data_file(name))), SHIPPED)
 
 
@@ -156,7 +156,7 @@ def test_output_is_looked_at_before_the_model_is_asked_and_nothing_is_left_there
         (("--output", "pairs.jsonl", "--model", "mistral"), "names no chat model"),
         (("--output", "pairs.jsonl", *MODEL, "--extractor", "x"), "--extractor is 'x'"),
         (("--output", "none/pairs.jsonl", *MODEL), "none/pairs.jsonl cannot be written"),
-        (("--output", "qa.jsonl", "--data", "qa.jsonl", *MODEL), "is a file of the data"),
+        (("--output", "qa.jsonl", "--data", "qa.jsonl", *MODEL), "is read by this command"),
     ],
 )
 def test_error_of_the_user_is_one_line(cases: Path, arguments: tuple[str, ...], said: str) -> None:

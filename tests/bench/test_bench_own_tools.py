@@ -77,11 +77,12 @@ def test_planners_know_as_many_messages_as_a_row_says(
 
     controls = {"fallback plan": lambda store: FallbackPlanner()}
     monkeypatch.setattr(own_tools, "maker", lambda name, _: controls.get(name, make))
-    trial = OwnToolsTrial(["case"], data, cases=(0, 4, 8, 60), seeds=2, split=None)
+    trial = OwnToolsTrial(["parser"], data, cases=(0, 4, 8, 60), seeds=2, split=None)
     rows = measure_own_tools(trial, HashingEncoder(64)).rows
     told = [(row["planner"], row["cases"], row["draws"], row["messages"]) for row in rows]
     # All eight are the same in every draw, and there are no sixty.
-    expected = [("case", 0, 1, 2), ("case", 4, 2, 4), ("case", 8, 1, 2), ("fallback plan", 0, 1, 2)]
+    expected = [*(("parser", *row) for row in ((0, 1, 2), (4, 2, 4), (8, 1, 2)))]
+    expected.append(("fallback plan", 0, 1, 2))
     assert told == expected
     # Each store after the empty one that stands for other toolboxes.
     assert [count for count in known if count] == [4, 4, 8]
@@ -97,7 +98,7 @@ def test_question_in_place_of_a_literal_and_a_surplus_argument_are_wrong(
             "casewright.planner.fallback.fallback_plan", lambda request: parse_plan(where)
         )
         monkeypatch.setattr(own_tools, "maker", lambda name, _: lambda store: planner)
-        trial = OwnToolsTrial(["case"], data, cases=(0,), split=None)
+        trial = OwnToolsTrial(["parser"], data, cases=(0,), split=None)
         return measure_own_tools(trial, HashingEncoder(64)).rows[0]
 
     for plan, whole in (
@@ -115,7 +116,7 @@ def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["rows"]
     assert {row["table"] for row in rows} == {data.name, "validation"}
-    assert {row["cases"] for row in rows if row["planner"] == "case"} == {0, 5}
+    assert {row["cases"] for row in rows if row["planner"] == "parser"} == {0, 5}
     shown = CliRunner().invoke(app, [*typed, "--no-corpus"])
     assert f"{data.name}, by annotated messages known" in shown.stdout
 

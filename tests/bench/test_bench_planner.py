@@ -22,7 +22,7 @@ from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
-from tests.support.readers import Taught, UnexportedReader, quick, toy_queries, train
+from tests.support.readers import Taught, quick, toy_queries, train
 
 #: Training takes long where other work is going on.
 pytestmark = pytest.mark.timeout(600)
@@ -40,13 +40,7 @@ FROZEN = [
 ]
 #: How the bench trains, but where a test puts something quick in its place.
 TRAINED = bench._trained
-BESIDE = (
-    "fallback plan",
-    "plans shuffled",
-    "classifiers",
-    "without a reader",
-    "reader not trained",
-)
+BESIDE = ("fallback plan", "classifiers", "reader not trained")
 
 
 @dataclass
@@ -142,7 +136,7 @@ def test_what_a_planner_must_beat_stands_beside_it(report: Bench) -> None:
         assert row["count"] == len(QUERIES)
         own = figures[f"tool_accuracy_{name.replace(' ', '_')}"]
         assert own == pytest.approx(row["tools"], abs=1e-3)
-        if name not in ("without a reader", "classifiers"):
+        if name != "classifiers":
             assert row["tools"] < rows["all"]["tools"] / 2
             assert row["arguments"] < rows["all"]["arguments"]
             assert row["f1"] < rows["all"]["f1"]
@@ -193,7 +187,7 @@ def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy:
     rows, figures = report["rows"], report["figures"]
     found = [(row["planner"], row["class"], row["count"]) for row in rows]
     classes = [("find", 2), ("no_evidence", 2), ("all", 4)]
-    planners = ("case", "shape", "mistral", "fallback")
+    planners = ("case", "parser", "mistral", "fallback")
     assert found == [(planner, *row) for planner in planners for row in classes]
     assert toy.taught == []
     assert (figures["queries"], figures["queries_with_a_neighbour"]) == (4, 2)
@@ -209,7 +203,7 @@ def test_a_domain_without_frozen_queries_says_so(toy: Toy) -> None:
         measured(toy, bench="frozen")
 
 
-@pytest.mark.parametrize("planner", ["case", "shape"])
+@pytest.mark.parametrize("planner", ["case", "classifiers"])
 def test_the_curve_is_of_ever_more_queries(toy: Toy, tmp_path: Path, planner: str) -> None:
     file = tmp_path / "curve.png"
     report = measured(toy, "--curve", "--plot", str(file), "--planner", planner)
@@ -218,33 +212,29 @@ def test_the_curve_is_of_ever_more_queries(toy: Toy, tmp_path: Path, planner: st
     known = sizes[-1]
     assert sizes == [*(size for size in (10, 20, 40) if size < known), known]
     assert 20 < known < len(QUERIES)
-    wanted = {planner, "shape"}
     assert sorted(names) == sorted(
-        f"tool_accuracy_{part}{name}_of_{size}_queries"
+        f"tool_accuracy_{part}{planner}_of_{size}_queries"
         for part in ("", "multi_step_")
-        for name in wanted
         for size in sizes
     )
     # All but the last, which the cross-validation has already.
     trained = [len(known) for known, fit in toy.taught if fit][2:]
-    assert trained == ([] if planner == "shape" else sizes[:-1])
+    assert trained == (sizes[:-1] if planner == "case" else [])
     assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 def test_a_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "FIRST_SIZE", 125)
-    report = measured(toy, "--curve", "--planner", "shape")
+    report = measured(toy, "--curve", "--planner", "classifiers")
     names = [name for name in report["figures"] if name.endswith("_queries")]
     assert len(names) == 2
     assert "125" not in str(names)
 
 
-@pytest.mark.parametrize("changes", [{}, {"reader": None}])
-def test_without_a_reader_nothing_is_trained(toy: Toy, changes: dict[str, Any]) -> None:
-    planner = "case" if changes else "shape"
-    report = measured(toy, "--planner", planner, **changes)
+def test_without_a_reader_nothing_is_trained(toy: Toy) -> None:
+    report = measured(toy, "--planner", "case", reader=None)
     beside = [name for name in rows_of(report) if ":" in name]
-    assert beside == ["beside: fallback plan", "beside: plans shuffled", "beside: classifiers"]
+    assert beside == ["beside: fallback plan", "beside: classifiers"]
     assert toy.taught == []
 
 
@@ -260,7 +250,6 @@ def test_a_fold_trains_a_reader_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_
         return train(queries, settings)
 
     monkeypatch.setattr(bench, "_trained", TRAINED)
-    monkeypatch.setattr(bench, "Reader", UnexportedReader)
     monkeypatch.setattr(reader_training, "ReaderSettings", few)
     monkeypatch.setattr(reader_training, "train_reader", trained)
     domain = Domain("toy", "", (), open_toy, lambda: QUERIES, reader=tmp_path)

@@ -216,17 +216,19 @@ def test_the_command_measures_a_model_of_a_folder_beside_its_controls(tmp_path: 
     row = rows_of(report, name)
     assert row["messages"] == 1
     assert row["ms"] > 0
-    assert rows_of(report, "case")["messages"] == rows_of(report, "fallback plan")["messages"] == 1
+    assert (
+        rows_of(report, "parser")["messages"] == rows_of(report, "fallback plan")["messages"] == 1
+    )
     differing = {row["planner"] for row in report["rows"] if row["table"] == "differences"}
-    assert differing == {"case", "fallback plan"}
+    assert differing == {"parser", "fallback plan"}
 
 
 def test_the_command_shows_shares_with_their_intervals() -> None:
-    typed = "bench unseen --planner case --no-base --split validation --limit 9"
+    typed = "bench unseen --planner parser --no-base --split validation --limit 9"
     shown = CliRunner().invoke(app, typed.split())
     assert shown.exit_code == 0, shown.output
     assert "corpus: 9 messages" in shown.stdout
-    assert "difference from case" in shown.stdout
+    assert "difference from parser" in shown.stdout
     assert re.search(r"all +9 +0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", shown.stdout)
 
 
@@ -258,14 +260,14 @@ def test_public_sets_are_measured_by_their_files_for_measuring_alone(data: Path)
 
 
 def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
-    typed = "bench unseen --planner case --no-base --split validation --limit 4 --json --data"
+    typed = "bench unseen --planner parser --no-base --split validation --limit 4 --json --data"
     done = CliRunner().invoke(app, [*typed.split(), str(data)])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     all_of = {
         row["table"]: row["messages"]
         for row in report["rows"]
-        if row["planner"] == "case" and row.get("class") == "all"
+        if row["planner"] == "parser" and row.get("class") == "all"
     }
     assert all_of == {"corpus": 4, "sealtools": 2, "bfcl": 2}
 

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from casewright.bench.dags import MAX_NEEDS, MAX_STEPS, Dag, FixedPlanner, random_dag, work_toolbox
 from casewright.graph import Limits, build_graph
+from casewright.graph.random_plans import MAX_NEEDS, MAX_STEPS, Dag, random_dag, work_toolbox
 from casewright.planner import parse_plan, validate_plan
+from casewright.planner.fixed import FixedPlanner
 
 DIAMOND = Dag((0.01, 0.02, 0.03, 0.04), ((), (0,), (0,), (1, 2)))
 

@@ -29,21 +29,15 @@ from casewright.bench.models import (
     weight_bytes,
 )
 from casewright.bench.report import Report
-from casewright.bench.scripts import (
-    PromptShape,
-    ScriptWriter,
-    make_tasks,
-    other_plan_cases,
-    read_range,
-    read_shape,
-    shuffled_queries,
-)
+from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
+from casewright.bench.writing import PromptShape, read_range, read_shape
 from casewright.domains import find_domain
 from casewright.errors import GrammarError, InputError
 from casewright.planner import PlanRequest, render_prompt
 from casewright.planner.decoding import Decoder
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel, PromptTokens
+from casewright.serve.cli.bench.report import show
 from casewright.stores import default_encoder
 from casewright.stores.paths import data_folder
 from casewright.tools import Toolbox
@@ -154,7 +148,7 @@ def test_report_says_what_a_step_costs_by_its_tokens(report: Bench) -> None:
 def test_report_is_drawn_and_printed(
     measured: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured.show(as_json=False, plot=tmp_path / "d.png")
+    show(measured, as_json=False, plot=tmp_path / "d.png")
     assert (tmp_path / "d.png").stat().st_size > 5000
     assert "ratio_masked_generate_over_casewright_head_kept" in capsys.readouterr().out
 
@@ -168,14 +162,14 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     model.tokenizer.save_pretrained(tmp_path)
     chosen = ModelChoice(name=str(tmp_path))
     trial = DecodingTrial(model=chosen, plans=1, greedy=0, grammars=1, held_out=1, pool=20)
-    made = measure_decoding(trial)
-    assert made.settings["model"] == str(tmp_path)
-    shares = [row["tools_right"] for row in made.rows if "plan cases" in row["system"]]
+    measured = measure_decoding(trial)
+    assert measured.settings["model"] == str(tmp_path)
+    shares = [row["tools_right"] for row in measured.rows if "plan cases" in row["system"]]
     assert len(shares) == 2
     assert all(0 <= share <= 1 for share in shares)
-    own = {row["system"]: row["model_steps"] for row in made.rows if CHOICE in row["system"]}
+    own = {row["system"]: row["model_steps"] for row in measured.rows if CHOICE in row["system"]}
     assert own[DRAFTED] <= own[UNDRAFTED] < own[GENERATED]
-    assert made.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
+    assert measured.figures["own_choice_plans_of_casewright_same_as_drafted"] == 1
 
 
 def test_model_steps_are_calls_of_the_network(
@@ -191,10 +185,10 @@ def test_model_steps_are_calls_of_the_network(
             # The first time, the decoder reads the head that it keeps.
             for _ in range(2):
                 calls.clear()
-                made = write(task, prompt)
+                plan = write(task, prompt)
             # Where it does not keep the head, it reads it in pieces of 512 tokens.
             pieces = -(-len(prompt.head) // 512) if name == OWN else 0
-            assert len(calls) == made.model_steps + pieces, name
+            assert len(calls) == plan.model_steps + pieces, name
     finally:
         counting.remove()
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.latency import LatencyTrial, measure_latency
+from casewright.bench.latency import measure_latency
 from casewright.bench.models import ModelChoice
 from casewright.bench.report import Report
-from casewright.bench.scripts import PromptShape
+from casewright.bench.writing import PromptShape, WritingTrial
 from casewright.errors import InputError
+from casewright.serve.cli.bench.report import show
 
 Bench = dict[str, Any]
 SYSTEMS = ("one call", "step agent", "step agent, stateless")
@@ -23,7 +24,7 @@ SYSTEMS = ("one call", "step agent", "step agent, stateless")
 def measured(home: Path) -> Iterator[Report]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_HOME", str(home))
-        yield measure_latency(LatencyTrial(model=ModelChoice(size="tiny"), plans=1))
+        yield measure_latency(WritingTrial(model=ModelChoice(size="tiny"), plans=1))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_report_gives_ratios_and_the_memorys_limit(report: Bench) -> None:
 def test_latency_is_drawn_over_the_number_of_steps(
     measured: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured.show(as_json=False, plot=tmp_path / "l.svg")
+    show(measured, as_json=False, plot=tmp_path / "l.svg")
     drawn = (tmp_path / "l.svg").read_text(encoding="utf-8")
     assert "<svg" in drawn
     assert "over_one_call" in capsys.readouterr().out
@@ -76,4 +77,4 @@ def test_latency_is_drawn_over_the_number_of_steps(
 
 def test_trained_models_are_given_whole_prompts() -> None:
     with pytest.raises(InputError, match="--prompt-tokens"):
-        LatencyTrial(model=ModelChoice(name="here"), shape=PromptShape(7, 1))
+        WritingTrial(model=ModelChoice(name="here"), shape=PromptShape(7, 1))

@@ -12,6 +12,7 @@ from casewright.bench.soak.child import in_child
 from casewright.bench.soak.counts import Bounds
 from casewright.bench.soak.disk import full_disks
 from casewright.errors import InputError
+from casewright.serve.cli.bench.soak_service import service_of
 
 #: Kinds with what they try here at most: the others have a test of their own, or take long.
 TRIALS = {
@@ -29,7 +30,7 @@ TRIALS = {
 
 @pytest.mark.parametrize("kind", TRIALS)
 def test_nothing_is_lost_or_wrong(kind: str, tmp_path: Path) -> None:
-    counts = measure.KINDS[kind].campaign(Bounds(250, 7, TRIALS[kind]), tmp_path)
+    counts = measure.KINDS[kind].campaign(Bounds(250, 7, TRIALS[kind], service_of), tmp_path)
     assert (counts.lost, counts.wrong) == (0, [])
     assert counts.sound + counts.told == counts.tried >= TRIALS[kind]
 
@@ -49,7 +50,7 @@ def test_a_killed_training_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_service_that_is_killed_under_clients_keeps_what_it_answered() -> None:
-    report = measure.soak(0.1, 7, ["clients"], 1)
+    report = measure.soak(service_of, 0.1, 7, ["clients"], 1)
     assert (report.figures["lost"], report.figures["wrong"]) == (0, 0), report.notes
     assert report.figures["requests"] > 64
 
@@ -74,10 +75,10 @@ def test_what_becomes_of_a_child_is_told_apart() -> None:
 
 
 def test_step_at_which_a_process_is_killed_is_one_after_the_other(tmp_path: Path) -> None:
-    found = []
+    files = []
     for step in range(3):
-        place = tmp_path / str(step)
-        assert in_child(kills.killed_at, step, str(place), kills.written, place)[0] == "died"
-        found.append(len(list(place.rglob("*"))) if place.exists() else -1)
-    assert found == sorted(found)
-    assert found[0] < found[-1]
+        store = tmp_path / str(step)
+        assert in_child(kills.killed_at, step, str(store), kills.written, store)[0] == "died"
+        files.append(len(list(store.rglob("*"))) if store.exists() else -1)
+    assert files == sorted(files)
+    assert files[0] < files[-1]

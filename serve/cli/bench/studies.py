@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, GeneratorName, Plot
+from casewright.serve.cli.bench.options import EncoderModel, OnlySet, SetLimit, WorkFolder
+from casewright.serve.cli.bench.report import measures
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, GeneratorName
 
-OnlySet = Annotated[str | None, typer.Option("--set", help="Only the set of this name.")]
-EncoderModel = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        help="A sentence-transformers model's name or folder; else the packaged one.",
-    ),
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", min=4, help="At most so many questions of each set.")
-]
-ChatModel = Annotated[
-    str | None,
-    typer.Option("--chat", help="Also ask a chat model, as provider:model.", metavar="NAME"),
-]
-
+if TYPE_CHECKING:
+    from casewright.bench.report import Report
 
 app = typer.Typer(add_completion=False)
 
 
-@app.command("legal")
+@measures(app, "legal")
 def bench_legal(
     data: Annotated[
         Path,
@@ -56,10 +44,8 @@ def bench_legal(
             metavar="MODEL",
         ),
     ] = None,
-    limit: Limit = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
+    limit: SetLimit = None,
+) -> Report:
     """Score retrieval for questions with two parent cases, or with --answers the answers.
 
     The first time, every case is encoded: some minutes for the three multi-hop sets.
@@ -69,7 +55,7 @@ def bench_legal(
 
     if (cue is not None) if answers else (generator != "extractive" or against is not None):
         raise InputError("--generator goes with --answers, --against too; --cue goes without.")
-    place = None if str(data) == SHIPPED else data
+    folder = None if str(data) == SHIPPED else data
     if answers:
         from casewright.bench.legal.answers import measure_answers
         from casewright.graph.named import EXTRACTIVE, check_generator
@@ -78,14 +64,12 @@ def bench_legal(
         check_generator(generator)
         model = None if generator == EXTRACTIVE else chat_model(generator)
         other = None if against is None else named_encoder(against)
-        report = measure_answers(
-            place, named_encoder(encoder), model, against=other, only=only, limit=limit
+        return measure_answers(
+            folder, named_encoder(encoder), model, against=other, only=only, limit=limit
         )
-    else:
-        from casewright.bench.legal.protocol import measure_legal
+    from casewright.bench.legal.protocol import measure_legal
 
-        report = measure_legal(place, named_encoder(encoder), only=only, cue=cue, limit=limit)
-    report.show(as_json=as_json, plot=plot)
+    return measure_legal(folder, named_encoder(encoder), only=only, cue=cue, limit=limit)
 
 
 @app.command("legal-pairs")
@@ -136,15 +120,34 @@ def bench_legal_pairs(
     check_pairs_output(output, data)
     writer = chat_model(model)
     reader = None if extractor == OFFLINE else chat_model(extractor)
-    made = asdict(write_pairs(data, output, writer, pairs=pairs, seed=seed, extractor=reader))
+    counts = asdict(write_pairs(data, output, writer, pairs=pairs, seed=seed, extractor=reader))
     if as_json:
-        print_json(made)
+        print_json(counts)
         return
-    skipped = [[f"skipped: {why}", count] for why, count in made.pop("skipped").items()]
-    print_table(["pairs of cases", ""], [*map(list, made.items()), *skipped])
+    skipped = [[f"skipped: {why}", count] for why, count in counts.pop("skipped").items()]
+    print_table(["pairs of cases", ""], [*map(list, counts.items()), *skipped])
 
 
-@app.command("feedback")
+@measures(app, "encoder", plots=False)
+def bench_encoder(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A folder with sets of bench legal and bench feedback, scifact too."),
+    ] = None,
+    only: OnlySet = None,
+    limit: SetLimit = None,
+    texts: Annotated[int, typer.Option(min=1, help="Texts that the speed is measured by.")] = 512,
+) -> Report:
+    """Compare the packaged encoder in float32 with its integer weights: retrieval and speed.
+
+    Without --data the shipped legal cases and code are searched.
+    """
+    from casewright.bench.encoder import measure_encoder
+
+    return measure_encoder(data, only=only, limit=limit, texts=texts)
+
+
+@measures(app, "feedback")
 def bench_feedback(
     data: Annotated[
         Path | None,
@@ -154,10 +157,8 @@ def bench_feedback(
     ] = None,
     only: OnlySet = None,
     encoder: EncoderModel = None,
-    limit: Limit = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
+    limit: SetLimit = None,
+) -> Report:
     """Compare relevance feedback with one search that judges as many, and with the post's loop.
 
     All sets take some twenty minutes, the first time ten more to encode their cases; --set and
@@ -166,11 +167,10 @@ def bench_feedback(
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder
 
-    report = measure_feedback(data, named_encoder(encoder), only=only, limit=limit)
-    report.show(as_json=as_json, plot=plot)
+    return measure_feedback(data, named_encoder(encoder), only=only, limit=limit)
 
 
-@app.command("truthfulqa")
+@measures(app, "truthfulqa")
 def bench_truthfulqa(
     data: Annotated[
         Path,
@@ -199,18 +199,9 @@ def bench_truthfulqa(
     limit: Annotated[
         int | None, typer.Option(min=2, help="At most so many questions, drawn at random.")
     ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where scores are kept, so that a stopped run goes on; in Casewright's data "
-            "folder by default.",
-            metavar="FOLDER",
-        ),
-    ] = None,
+    work: WorkFolder = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the controls.")] = 0,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Report:
     """Measure what six retrievers of demonstrations do to a model's answers (RAGSys's study).
 
     Some minutes on two cores with the model that ships.
@@ -219,160 +210,4 @@ def bench_truthfulqa(
     from casewright.stores import default_encoder
 
     study = Study(data, model, adapter, device, dtype, primer, work, k=k, limit=limit, seed=seed)
-    measure_truthfulqa(study, default_encoder()).show(as_json=as_json, plot=plot)
-
-
-@app.command("math24")
-def bench_math24(
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="The paper's puzzles and splits: the folder with cases_466.jsonl and "
-            "test_splits_10x30.json.",
-            metavar="DIR",
-        ),
-    ],
-    chat: ChatModel = None,
-    runs: Annotated[
-        int, typer.Option(min=1, max=10, help="The first so many of the ten published runs.")
-    ] = 10,
-    nested: Annotated[
-        bool,
-        typer.Option(
-            "--nested",
-            help="Also train a latent whose settings each run chooses on its own training puzzles; "
-            "three times as long.",
-        ),
-    ] = False,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Retrieve cases of Math-24 and answer by them, in the paper's protocol.
-
-    Some ten minutes on two cores: each run trains its latents anew.
-    """
-    from casewright.bench.math24 import measure_math24
-
-    measure_math24(data, chat, runs, nested=nested).show(as_json=as_json, plot=plot)
-
-
-@app.command("backgammon")
-def bench_backgammon(
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="The analysed games: the folder with decisions-dev.jsonl and "
-            "wildbg_positions.jsonl.",
-            metavar="DIR",
-        ),
-    ],
-    chat: ChatModel = None,
-    answers: Annotated[
-        int, typer.Option(min=1, help="Decisions that are answered with and without cases.")
-    ] = 200,
-    boards: Annotated[
-        int, typer.Option(min=1, help="Boards of each renderer that are read.")
-    ] = 500,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="A sentence-transformers model to compare answers by, beside the packaged one.",
-            metavar="NAME",
-        ),
-    ] = None,
-    choosing: Annotated[
-        bool,
-        typer.Option(
-            "--choosing",
-            help="Ask a quarter of the training games by the others: how the latent that ships was "
-            "chosen.",
-        ),
-    ] = False,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare decisions by their encoding and by latents, read boards, and answer by cases.
-
-    Some fifteen minutes on two cores: eight latents are trained, on games that are not asked.
-    """
-    from casewright.bench.backgammon.measure import measure_backgammon
-
-    measure_backgammon(
-        data, chat=chat, answers=answers, boards=boards, encoder=encoder, choosing=choosing
-    ).show(as_json=as_json, plot=plot)
-
-
-@app.command("reaper")
-def bench_reaper(
-    table: Annotated[
-        list[str] | None,
-        typer.Option(help="1, 2, 3 or studies; several may be given, all by default."),
-    ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keeps trainings and figures, so that the same command goes on where it was "
-            "stopped; in the cache folder by default.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of each training; the recipe's by default.")
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            help="A model that trainings start from, not trained with these tools; else the "
-            "recipe's base.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    planner: Annotated[
-        Path | None,
-        typer.Option(help="Table 1's planner; by default the one that ships.", metavar="FOLDER"),
-    ] = None,
-    instructions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Generic instructions; without them, rows with a share of them say so.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    tool: Annotated[
-        str, typer.Option(help="The tool, and the class, that studies leave out.", metavar="NAME")
-    ] = "customer_support",
-    recipe: Annotated[
-        str, typer.Option(help="Of the rows' trainings: a TOML file, or one that ships.")
-    ] = "reaper",
-    limit: Annotated[int, typer.Option(min=1, help="Most questions of each test set.")] = 100,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at once, each a process.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of random weights and test sets.")] = 0,
-    plot: Plot = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print REAPER's tables at a small model's size: every row is a training, asked in four ways.
-
-    Hours the first time; --table and --steps shorten it. Interrupted, the same command goes on.
-    """
-    from casewright.bench.reaper.measure import measure_reaper
-    from casewright.bench.reaper.trial import TABLES, ReaperTrial, default_folder
-
-    trial = ReaperTrial(
-        tables=tuple(dict.fromkeys(table or TABLES)),
-        folder=work or default_folder(),
-        recipe=recipe,
-        steps=steps,
-        start=start,
-        planner=planner,
-        instructions=instructions,
-        tool=tool,
-        limit=limit,
-        jobs=jobs,
-        seed=seed,
-    )
-    try:
-        report = measure_reaper(trial)
-    except KeyboardInterrupt:
-        typer.echo("Stopped. The same command goes on.", err=True)
-        raise
-    report.show(as_json=as_json, plot=plot)
+    return measure_truthfulqa(study, default_encoder())

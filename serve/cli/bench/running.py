@@ -1,0 +1,132 @@
+"""`casewright bench …`: stores, graph and service at work, as commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from casewright.errors import InputError
+from casewright.serve.cli.bench.options import Seed
+from casewright.serve.cli.bench.report import measures, show
+from casewright.serve.cli.options import AsJson, DomainName
+
+if TYPE_CHECKING:
+    from casewright.bench.report import Report
+
+app = typer.Typer(add_completion=False)
+
+
+@measures(app, "executor")
+def bench_executor(
+    dags: Annotated[int, typer.Option(min=1, help="Random plans.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the random plans.")] = 0,
+) -> Report:
+    """Time random plans against their critical path, and against LangGraph Send waves."""
+    from casewright.bench.executor import measure_executor
+
+    return measure_executor(dags, seed)
+
+
+@measures(app, "answer")
+def bench_answer(
+    domain: DomainName = "shopping",
+    queries: Annotated[int, typer.Option(min=1, help="Annotated queries to answer.")] = 200,
+) -> Report:
+    """Time whole answers, warm in process and from a cold start of the command line."""
+    from casewright.bench.answer import measure_answer
+
+    return measure_answer(domain, queries)
+
+
+@measures(app, "stores")
+def bench_stores(
+    sizes: Annotated[
+        str, typer.Option(help="How many cases, each at least 100.", metavar="N,N,…")
+    ] = "1000,10000,100000",
+    queries: Annotated[int, typer.Option(min=4, help="Queries for each size.")] = 48,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="edge or local; by default edge, and local up to 10,000 cases."),
+    ] = None,
+) -> Report:
+    """Compare the case store with searches merged in Python, Qdrant's formula and cbrkit.
+
+    Some six minutes on two cores, and up to 4 GB of memory, at the default sizes.
+    """
+    from casewright.bench.stores.measure import measure_stores, sizes_of
+
+    return measure_stores(sizes_of(sizes), queries, engine)
+
+
+@measures(app, "selection")
+def bench_selection(
+    domain: DomainName = "shopping",
+    sizes: Annotated[str, typer.Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
+    queries: Annotated[
+        int | None, typer.Option(min=1, help="Annotated queries to certify over; all by default.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Timings of each selection.")] = 9,
+    seed: Annotated[int, typer.Option(help="Of the candidates.")] = 0,
+) -> Report:
+    """Time selection beside LangChain's and a naive one, and count what is proved exact."""
+    from casewright.bench.selection import measure_selection, read_sizes
+
+    return measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
+
+
+@measures(app, "serve")
+def bench_serve(
+    domain: DomainName = "shopping",
+    questions: Annotated[
+        int, typer.Option(min=32, help="Questions for each number of clients: 1, 8 and 32.")
+    ] = 400,
+    requests: Annotated[
+        int, typer.Option(min=0, help="Requests that memory is watched over; 0 leaves that out.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option(help="Of the choice of questions.")] = 0,
+) -> Report:
+    """Time the service over HTTP beside the bare graph, and watch its memory.
+
+    Some five minutes on two cores.
+    """
+    from casewright.bench.service import measure_service
+    from casewright.serve.session.session import open_session
+
+    return measure_service(domain, questions, requests, open_session, seed)
+
+
+@app.command("soak")
+def bench_soak(
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long it may take, about.")] = 5.0,
+    seed: Seed = 0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="These kinds of trials alone; several times for several.", metavar="KIND"
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="The most trials of each kind.", metavar="N")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Kill, damage, fill up and overrun what runs, and count what is lost or answered wrongly.
+
+    Nothing of yours is touched: all of it is done in a temporary folder. The exit code is 2 where
+    something was lost or wrong. As root a small disk is mounted and filled.
+    """
+    from casewright.bench.soak.measure import KINDS, soak
+    from casewright.serve.cli.bench.soak_service import service_of
+
+    if unknown := [name for name in only or () if name not in KINDS]:
+        raise InputError(
+            f"There is no kind {unknown[0]!r} of trials. --only is {', '.join(KINDS)}."
+        )
+    report = soak(service_of, minutes, seed, only or (), trials)
+    show(report, as_json=as_json)
+    if report.figures["lost"] or report.figures["wrong"]:
+        typer.echo(
+            "error: Something was lost or wrong; the notes say what, and its seed.", err=True
+        )
+        raise typer.Exit(2)

@@ -1,0 +1,24 @@
+"""The encoder's integer weights are measured beside its float32 ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.bench.encoder import measure_encoder
+from casewright.errors import InputError
+
+
+def test_both_encoders_are_measured_on_the_same_cases() -> None:
+    report = measure_encoder(None, only="shipped", limit=8, texts=8)
+    (found,) = [row for row in report.rows if row["table"] == "retrieval"]
+    assert found["measure"] == "F1"
+    assert 0.1 < found["fp32"] < 1
+    assert found["points"] == pytest.approx(100 * (found["int8"] - found["fp32"]))
+    speeds = [row for row in report.rows if row["table"] == "speed"]
+    assert len({row["encoder"] for row in speeds}) == 2
+    assert all(row["texts a second"] > 0 for row in speeds)
+
+
+def test_a_set_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match="no set"):
+        measure_encoder(None, only="somewhere")
