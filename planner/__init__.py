@@ -1,4 +1,4 @@
-"""What to do: the plan language, the prompt, and the planners."""
+"""The plan language, the prompt, and the planners."""
 
 from casewright.planner.annotated import AnnotatedQuery, QueryRecord, read_annotated
 from casewright.planner.case_planner import CasePlanner

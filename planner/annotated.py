@@ -18,7 +18,7 @@ from casewright.tools import Toolbox, alias, tool_from_record
 
 
 class QueryRecord(BaseModel):
-    """One record to plan for: a query, its context, and changes to the toolbox."""
+    """Record to plan for: a query, its context, and changes to the toolbox."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -42,8 +42,8 @@ class QueryRecord(BaseModel):
             return cls.model_validate(dict(record))
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the record"
-            raise InputError(f"{place}: {first['msg']}.") from error
+            field_name = ".".join(map(str, first["loc"])) or "the record"
+            raise InputError(f"{field_name}: {first['msg']}.") from error
 
     def turns(self) -> list[Turn]:
         """Return the history without what annotations say of its turns.

@@ -1,7 +1,7 @@
-"""Plans taken apart into asks, and put together again.
+"""Plans taken apart into sub-queries, and put together again.
 
-A message may ask several things. An ask is what answers one of them: a step whose results no other
-step needs, with the steps before it that it feeds on. Asks of different plan cases can be joined
+A message may ask several things. A sub-query answers one of them: a step whose results no other
+step needs, with the steps before it that it feeds on. Those of different plan cases can be joined
 to a plan that no case has.
 """
 
@@ -14,13 +14,13 @@ from casewright.planner.plan import ContextRef, ListValue, Literal, Plan, Step, 
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Stands where an ask's text literal is left open.
+#: Stands where a sub-query's text literal is left open.
 OPEN = Literal("")
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The steps that answer one thing, with the words of the question left open.
+    """Sub-query: the steps that answer one thing, with the words of the question left open.
 
     Attributes:
         steps: Its steps. ``StepRef.step`` counts back from the step that refers: 1 is the step
@@ -31,7 +31,7 @@ class Ask:
 
     @property
     def form(self) -> str:
-        """A text that two asks share where they differ in nothing but the question's words."""
+        """Template of the steps as text: sub-queries that share it differ in the user's words."""
         return "; ".join(map(str, self.steps))
 
     @property
@@ -41,7 +41,7 @@ class Ask:
 
     @property
     def slots(self) -> list[tuple[int, str]]:
-        """Where literals are open: index of the step, parameter."""
+        """Places of open literals: index of the step, parameter."""
         return [
             (index, name)
             for index, step in enumerate(self.steps)
@@ -51,7 +51,7 @@ class Ask:
 
     @property
     def reach(self) -> int:
-        """How many steps before its own first one it refers to; 0 where it stands alone."""
+        """Number of steps before its first that it refers to; 0 where it stands alone."""
         return max(
             (
                 ref.step - index
@@ -62,25 +62,24 @@ class Ask:
         )
 
     def context_fields(self) -> set[str]:
-        """Return the fields of the context that it needs."""
+        """Return the fields of the context that the steps need."""
         values = [value for step in self.steps for _, value in step.arguments]
         return {value.field for value in values if isinstance(value, ContextRef)}
 
 
 def asks_of(plan: Plan, question: str) -> list[tuple[Ask, list[str]]]:
-    """Take a plan apart: each ask in the plan's order, with the texts of its open literals.
+    """Return the sub-queries of a plan in its order, each with the texts of its open literals.
 
     Args:
-        plan: A plan; one whose references point past its steps has no asks.
-        question: A text that is no span of it stays in the ask as it is: it is no wording of the
-            user's.
+        plan: A plan; one whose references point past its steps has no sub-queries.
+        question: A text that is no span of it stays as it is: it is no wording of the user's.
     """
     numbered = list(enumerate(plan.steps, 1))
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
         return []
     needed = {ref.step for step in plan.steps for ref in step.references()}
     placed: dict[int, int] = {}
-    found = []
+    sub_queries = []
     for last in (n for n in range(1, len(plan.steps) + 1) if n not in needed):
         own = sorted(feeders(plan, last) - placed.keys())
         steps, texts = [], []
@@ -101,21 +100,21 @@ def asks_of(plan: Plan, question: str) -> list[tuple[Ask, list[str]]]:
                 for _, value in step.arguments
                 if isinstance(value, Literal) and _is_wording(value, question)
             ]
-        found.append((Ask(tuple(steps)), texts))
-    return found
+        sub_queries.append((Ask(tuple(steps)), texts))
+    return sub_queries
 
 
 def joined(asks: Sequence[tuple[Ask, Sequence[str]]]) -> Plan:
-    """Put asks together to one plan; the texts fill their open literals in order.
+    """Return the plan of sub-queries joined; the texts fill their open literals in order.
 
     Raises:
-        ValueError: An ask has another number of open literals than texts, or reaches back past
-            the plan's first step.
+        ValueError: A sub-query has another number of open literals than texts, or reaches back
+            past the plan's first step.
     """
     steps: list[Step] = []
     for ask, texts in asks:
         if ask.reach > len(steps):
-            raise ValueError(f"{ask.form} refers to a step that no ask before it has.")
+            raise ValueError(f"{ask.form} refers to a step that no sub-query before it has.")
         if len(texts) != len(ask.slots):
             raise ValueError(f"{ask.form} takes {len(ask.slots)} texts, not {len(texts)}.")
         left = iter(texts)
@@ -154,13 +153,13 @@ def restricted(plan: Plan, kept: Iterable[int]) -> Plan:
 
 def feeders(plan: Plan, number: int) -> set[int]:
     """Return a step and every step that it needs."""
-    found, todo = set(), [number]
+    fed_by, todo = set(), [number]
     while todo:
         here = todo.pop()
-        if here not in found:
-            found.add(here)
+        if here not in fed_by:
+            fed_by.add(here)
             todo += [ref.step for ref in plan.steps[here - 1].references()]
-    return found
+    return fed_by
 
 
 def _is_wording(value: Value, question: str) -> bool:

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 
-from casewright.errors import InputError, PlanError
-from casewright.planner.ask_reuse import AskReuse
+from casewright.errors import InputError
 from casewright.planner.fallback import fallback_plan
-from casewright.planner.history import HistoryReuse, Reuse
-from casewright.planner.history.readings import valid
+from casewright.planner.history import HistoryReuse
+from casewright.planner.newcomers import NewcomerReuse
+from casewright.planner.parser_planner import ParserReuse
 from casewright.planner.reader import Reader
 from casewright.planner.request import PlanRequest, PlanResult
-from casewright.planner.shape_reuse import ShapeReuse
+from casewright.planner.reuse import Reuse, ReusePlanner
 from casewright.stores import CaseStore
 
-#: Plans that are tried before the fallback plan.
-ATTEMPTS = 16
-#: Plans that are told beside the likeliest.
-ALTERNATIVES = 2
-#: Less sure than this of a plan, it asks back: measured on the first questions of the shop's
-#: conversations that are for tuning, 4 of 48, of which 3 plans are wrong.
-ASKS_BELOW = 0.6
 
-
-class CasePlanner:
+class CasePlanner(ReusePlanner):
     """Reuses plan cases, their literals adapted to the question.
 
-    With a reader, plan cases are taken apart into asks, and those that the question is near to, in
-    the space that the reader was trained to span, are joined. Without one, the case of the plan
-    shape that a linear model elects is adapted as a whole.
+    With a reader, the sub-queries of plan cases that the question is near to, in the space that the
+    reader was trained to span, are joined; tools that the reader was not trained for are planned
+    with by the plan parser. Without a reader, the plan parser plans, with the plan cases beside it.
 
     Args:
         store: Plan cases; see ``plan_store``. Read once, when the planner is made, and only where
@@ -40,46 +31,18 @@ class CasePlanner:
         InputError: There is neither.
     """
 
-    name = "case"
-
     def __init__(self, store: CaseStore | None, reader: Reader | None = None) -> None:
-        if reader is not None:
-            reuse: Reuse = AskReuse(reader)
-        elif store is not None:
-            reuse = ShapeReuse(store)
-        else:
+        if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
-        self._reuse = HistoryReuse(reuse)
+        reuse: Reuse = ParserReuse(store) if reader is None else NewcomerReuse(reader)
+        super().__init__("case", HistoryReuse(reuse))
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the best plan that passes the static checks, or a fallback; see ``Planner``."""
+        """Return the likeliest valid plan, or a fallback; see ``Planner``."""
         started = time.perf_counter()
-        attempts = 0
-        reason = "No plan case uses only the tools and the context of this request."
-        readings = islice(self._reuse.readings(request), ATTEMPTS)
-        for plan, confidence in readings:
-            attempts += 1
-            try:
-                request.validate(plan)
-            except PlanError as error:
-                reason = str(error)
-                continue
-            others = (other for other, _ in readings if other != plan and valid(other, request))
-            return PlanResult(
-                plan,
-                self.name,
-                attempts,
-                confidence=confidence,
-                asks_back=confidence is not None and confidence < ASKS_BELOW,
-                alternatives=tuple(dict.fromkeys(islice(others, ALTERNATIVES))),
-                milliseconds=_since(started),
-            )
-        return PlanResult(fallback_plan(request), self.name, attempts + 1, reason, _since(started))
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same; it takes a few milliseconds and does not wait for anything."""
-        return self.plan(request)
-
-
-def _since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
+        try:
+            return super().plan(request)
+        except InputError as error:
+            # More tools than the plan parser reads; other planners fall back on this one.
+            plan, spent = fallback_plan(request), (time.perf_counter() - started) * 1000
+            return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)

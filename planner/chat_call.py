@@ -1,17 +1,28 @@
-"""Calling a chat model within a deadline, blocking or not."""
+"""Calls of a chat model within a deadline, and one sentence on why a call failed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from casewright.errors import InputError, cleaned, told
 from casewright.tools.deadline import await_within, call_within, start_daemon
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
+
+#: Answers messages of a role (``system``, ``user``, ``assistant``) and a text, in their order.
+Chat = Callable[[Sequence[tuple[str, str]]], str]
+#: Deadline of an answer.
+SECONDS = 120.0
+#: What openai's client says of an answer whose words it does not understand.
+_BARE = re.compile(r"Error code: [0-9]+")
+#: How providers' classes call the address that they were given.
+_ADDRESSES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
 
 
 def ask(
@@ -48,6 +59,63 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     else:
         work = asyncio.ensure_future(_awaited(model, messages))
     return await await_within(work, seconds)
+
+
+def chat_text(model: BaseChatModel, seconds: float = SECONDS) -> Chat:
+    """Return a function that asks a model.
+
+    Args:
+        model: The model.
+        seconds: Deadline of each answer.
+
+    Returns:
+        The function; it raises an ``InputError`` where the model fails, which says why.
+    """
+
+    def said(messages: Sequence[tuple[str, str]]) -> str:
+        try:
+            return str(ask(model, messages, seconds).text)
+        except Exception as error:
+            raise InputError(failure(model, error)) from error
+
+    return said
+
+
+def failure(model: BaseChatModel, error: BaseException) -> str:
+    """Return one sentence without secrets: which model, and why it failed.
+
+    Clients say no more than "Connection error." themselves; the causes beneath say that the server
+    refused, or has no such host. Nor do they repeat what a server says in another form than theirs.
+    """
+    said, cause = told(error), _root_cause(error)
+    if _BARE.fullmatch(str(error)) and (words := _words(error)):
+        said = f"{said} - {words}"
+    if str(cause) not in str(error):
+        said = f"{said.rstrip('.')} ({told(cause)})"
+    return f"The model{place(model, error)} failed: {said}"
+
+
+def place(model: BaseChatModel, error: BaseException | None = None) -> str:
+    """Return " at URL" where a model's settings or its error tell its server, else nothing."""
+    for attribute in _ADDRESSES:
+        if isinstance(value := getattr(model, attribute, None), str) and value:
+            return f" at {cleaned(value)}"
+    url = getattr(getattr(error, "request", None), "url", None)
+    return f" at {cleaned(str(url))}" if url else ""
+
+
+def _words(error: BaseException) -> str:
+    """Return the server's own words, in one line."""
+    text = getattr(getattr(error, "response", None), "text", "")
+    return cleaned(text, 200) if isinstance(text, str) else ""
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """Return the last of the causes that say anything."""
+    seen = [error]
+    while (cause := seen[-1].__cause__) is not None and cause not in seen:
+        seen.append(cause)
+    return next((each for each in reversed(seen) if str(each).strip()), error)
 
 
 def _in_thread(model: BaseChatModel, messages: Sequence[BaseMessage]) -> asyncio.Future[Any]:

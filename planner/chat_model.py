@@ -46,7 +46,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
             f"provider's package, for example langchain-{provider}"
         ) from error
     try:
-        made: BaseChatModel = init_chat_model(
+        chat: BaseChatModel = init_chat_model(
             model, model_provider=provider, **{"temperature": 0, **own, **settings}
         )
     except ImportError as error:
@@ -57,7 +57,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         # LangChain lists every provider there is.
         why = textwrap.shorten(told(error), 250, placeholder=" …")
         raise InputError(f"The chat model {name!r} cannot be used: {why}") from error
-    return made
+    return chat
 
 
 def _own_server(settings: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError
-from casewright.planner.chat_call import aask, ask
-from casewright.planner.chat_failure import failure, place
+from casewright.planner.chat_call import aask, ask, failure, place
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
@@ -31,7 +30,7 @@ ROUNDS = 2
 
 @dataclass
 class _Run:
-    """One conversation with the model: what was said, and what it cost."""
+    """Conversation with the model: its messages, and what it cost."""
 
     request: PlanRequest
     messages: list[BaseMessage]
@@ -90,7 +89,7 @@ class ChatPlanner:
         return self._given_up(run, self._fallback.plan(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, without blocking the event loop."""
+        """Return the same as ``plan``, without blocking the event loop."""
         run = self._begin(request)
         for _ in range(ROUNDS):
             left = self._seconds - (time.perf_counter() - run.started)
@@ -107,10 +106,10 @@ class ChatPlanner:
         from langchain_core.messages import HumanMessage, SystemMessage
 
         started = time.perf_counter()
-        found = []
+        examples = []
         if self._plan_cases is not None:
-            found = similar_plans(self._plan_cases, request, self._examples, self._selection)
-        prompt: Prompt = render_prompt(request, found)
+            examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
+        prompt: Prompt = render_prompt(request, examples)
         messages: list[BaseMessage] = [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
         return _Run(request, messages, started)
 

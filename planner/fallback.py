@@ -29,7 +29,7 @@ def fallback_plan(request: PlanRequest) -> Plan:
 
 
 class FallbackPlanner:
-    """Plans by ``fallback_plan`` whatever is asked."""
+    """Plans every request by ``fallback_plan``."""
 
     name = "fallback"
 

@@ -50,16 +50,18 @@ class LocalChat(SimpleChatModel):
     ) -> str:
         torch = import_module("torch")
         # As one turn, the user's: not every chat template has a role for instructions.
-        prompt = self.model.encode(Prompt("", "\n\n".join(str(one.text) for one in messages)))
-        asked = torch.tensor([[*prompt.head, *prompt.tail]], device=self.model.device)
+        prompt = self.model.encode(
+            Prompt("", "\n\n".join(str(message.text) for message in messages))
+        )
+        ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self.model.device)
         with torch.inference_mode():
             written = self.model.network.generate(
-                asked,
-                attention_mask=torch.ones_like(asked),
+                ids,
+                attention_mask=torch.ones_like(ids),
                 max_new_tokens=self.tokens,
                 do_sample=True,
                 temperature=self.temperature,
                 eos_token_id=list(self.model.ends),
                 pad_token_id=self.model.ends[0],
             )
-        return str(self.model.decode(written[0, asked.shape[1] :].tolist()))
+        return str(self.model.decode(written[0, ids.shape[1] :].tolist()))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Prompted:
     """A request, its prompt, and the seconds that it took to make."""
 
     request: PlanRequest
@@ -110,7 +110,7 @@ class ModelPlanner:
         return self.plan_many([request])[0]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, in a thread of its own."""
+        """Return the same as ``plan``, from a thread of its own."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
@@ -119,64 +119,64 @@ class ModelPlanner:
         The time of a result is its share of its batch's.
         """
         results: list[PlanResult | None] = [None] * len(requests)
-        together: dict[tuple[int, ...], list[tuple[int, _Asked]]] = defaultdict(list)
-        for place, request in enumerate(requests):
+        together: dict[tuple[int, ...], list[tuple[int, _Prompted]]] = defaultdict(list)
+        for number, request in enumerate(requests):
             started = time.perf_counter()
             try:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 spent = time.perf_counter() - started
-                results[place] = self._given_up(request, error, spent)
+                results[number] = self._given_up(request, error, spent)
             else:
-                asked = _Asked(request, prompt, time.perf_counter() - started)
-                together[prompt.head].append((place, asked))
+                prompted = _Prompted(request, prompt, time.perf_counter() - started)
+                together[prompt.head].append((number, prompted))
         for group in together.values():
             # Shorter prompts are padded to the longest of their batch.
-            group.sort(key=lambda one: len(one[1].prompt.tail))
+            group.sort(key=lambda numbered: len(numbered[1].prompt.tail))
             for start in range(0, len(group), self.batch):
                 part = group[start : start + self.batch]
-                made = self._write([asked for _, asked in part])
-                for (place, _), result in zip(part, made, strict=True):
-                    results[place] = result
+                written = self._write([prompted for _, prompted in part])
+                for (number, _), result in zip(part, written, strict=True):
+                    results[number] = result
         return [result for result in results if result is not None]
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
         """Return the prompt, with as many of its examples as the model has positions for."""
-        found: list[ToolExample] = []
+        examples: list[ToolExample] = []
         if self._plan_cases is not None:
-            found = similar_plans(self._plan_cases, request, self._examples, self._selection)
+            examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
         most = self._model.positions
         while True:
-            tokens = self._model.encode(render_prompt(request, found))
+            tokens = self._model.encode(render_prompt(request, examples))
             length = len(tokens.head) + len(tokens.tail)
-            if not found or most is None or length + self._tokens <= most:
+            if not examples or most is None or length + self._tokens <= most:
                 return tokens
-            found.pop()
+            examples.pop()
 
-    def _write(self, asked: Sequence[_Asked]) -> list[PlanResult]:
+    def _write(self, prompted: Sequence[_Prompted]) -> list[PlanResult]:
         """Return the plans of prompts that have one head."""
         from casewright.planner.decoding.limits import Limits
 
         started = time.perf_counter()
         limits = Limits(self._tokens, started + self._seconds)
-        prompts = [one.prompt for one in asked]
+        prompts = [each.prompt for each in prompted]
         matchers: list[Matcher] = []
         written: Sequence[Written | Exception]
         try:
-            matchers = [self._matcher(one.request) for one in asked]
-            if len(asked) == 1:
-                draft = self._drafted(asked[0].request)
+            matchers = [self._matcher(each.request) for each in prompted]
+            if len(prompted) == 1:
+                draft = self._drafted(prompted[0].request)
                 alone = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
                 written = [alone]
             else:
                 written = self._decoder.write_many(prompts, matchers, limits=limits)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            written = [error] * len(asked)
-        share = (time.perf_counter() - started) / len(asked)
-        texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(asked)
+            written = [error] * len(prompted)
+        share = (time.perf_counter() - started) / len(prompted)
+        texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(prompted)
         return [
-            self._result(one.request, made, text, one.seconds + share)
-            for one, made, text in zip(asked, written, texts, strict=True)
+            self._result(each.request, outcome, text, each.seconds + share)
+            for each, outcome, text in zip(prompted, written, texts, strict=True)
         ]
 
     def _drafted(self, request: PlanRequest) -> str:
@@ -197,18 +197,18 @@ class ModelPlanner:
         return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
 
     def _result(
-        self, request: PlanRequest, made: Written | Exception, text: str, seconds: float
+        self, request: PlanRequest, outcome: Written | Exception, text: str, seconds: float
     ) -> PlanResult:
-        if isinstance(made, Exception):
-            return self._given_up(request, made, seconds, text)
+        if isinstance(outcome, Exception):
+            return self._given_up(request, outcome, seconds, text)
         tokens = {
-            "input": made.prompt_tokens,
-            "output": len(made.tokens),
-            "forced": made.forced,
-            "model_steps": made.model_steps,
-            "drafted": made.drafted,
+            "input": outcome.prompt_tokens,
+            "output": len(outcome.tokens),
+            "forced": outcome.forced,
+            "model_steps": outcome.model_steps,
+            "drafted": outcome.drafted,
         }
-        whole = self._model.decode(made.tokens)
+        whole = self._model.decode(outcome.tokens)
         try:
             plan = parse_plan(plan_lines(whole))
             request.validate(plan)

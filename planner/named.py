@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
-#: With the domain's reader where it has one; without it in any case.
-CASE_PLANNER, SHAPE_PLANNER = "case", "shape"
+#: The case planner, with the domain's reader where it has one.
+CASE_PLANNER = "case"
 #: The ensemble of classifiers with a separate argument step.
 CLASSIFIERS = "classifiers"
 #: The trained plan parser, for which the toolbox is an input.
@@ -35,7 +35,7 @@ AGENT = "agent:"
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a planner with a language model is given beside its name.
+    """Settings of a planner with a language model.
 
     Attributes:
         adapter: A PEFT adapter for a local model: folder or name.
@@ -54,7 +54,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlannerParts:
-    """What a planner may be made of.
+    """Parts that a planner may be made of.
 
     Attributes:
         name: The planner's, with what stands after its colon.
@@ -77,7 +77,7 @@ class PlannerParts:
 
 @dataclass(frozen=True, slots=True)
 class NamedPlanner:
-    """What an entry point of the group ``casewright.planners`` names.
+    """Maker of planners, which an entry point of the group ``casewright.planners`` names.
 
     Attributes:
         make: Makes the planner; raises ``InputError`` where its parts do not do.
@@ -121,19 +121,19 @@ def named_planner(name: str) -> NamedPlanner:
             f"There is no planner {name!r}. Planners are: {known}, or a chat model "
             "as provider:model, for example openai:gpt-4o-mini."
         )
-    found: NamedPlanner = extension("planner", head)
-    if not found.argument:
-        return CHAT if colon else found
-    if found.bare and not colon:
-        return found
-    before = found.argument.rpartition(":")[0]
+    planner: NamedPlanner = extension("planner", head)
+    if not planner.argument:
+        return CHAT if colon else planner
+    if planner.bare and not colon:
+        return planner
+    before = planner.argument.rpartition(":")[0]
     if not argument.startswith(before) or not argument.removeprefix(before).strip(":"):
         raise InputError(f"{name!r} names no model. Write {_form(head)}.")
-    return found
+    return planner
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
-    """Look whether a planner has this name and takes these settings, before anything is opened.
+    """Raise an error unless a planner has this name and takes these settings.
 
     Raises:
         InputError: None has it, or it does not take them.
@@ -180,12 +180,12 @@ def check_shared(name: str | None) -> None:
 
 
 def is_local(name: str) -> bool:
-    """Say whether a planner of this name has a language model in this process."""
+    """Return whether a planner of this name has a language model in this process."""
     return named_planner(name).model is not None
 
 
 def writes_locally(name: str) -> bool:
-    """Say whether such a model writes the whole plan in one call."""
+    """Return whether the model of a planner of this name writes the whole plan in one call."""
     return "constrained" in named_planner(name).takes
 
 

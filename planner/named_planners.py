@@ -1,4 +1,4 @@
-"""What the entry points of our own planners name: the case planner, the parser, local models."""
+"""Makers of our own planners, for entry points: case planner, plan parser, local models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from casewright.planner.case_planner import CasePlanner
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.named import AGENT, LOCAL, ModelSettings, NamedPlanner, PlannerParts
-from casewright.planner.newcomers import ReaderOrParserPlanner
 from casewright.planner.parser.weights import FOLDER
+from casewright.planner.parser_planner import ParserPlanner
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.request import Planner
 from casewright.planner.shipped import (
@@ -23,22 +23,12 @@ from casewright.planner.shipped import (
 
 
 def _case(parts: PlannerParts) -> Planner:
-    if parts.reader is None:
-        return CasePlanner(parts.plan_cases)
-    return ReaderOrParserPlanner(parts.reader)
-
-
-def _shape(parts: PlannerParts) -> Planner:
-    return CasePlanner(parts.plan_cases)
+    return CasePlanner(parts.plan_cases, parts.reader)
 
 
 def _parser(parts: PlannerParts) -> Planner:
-    from casewright.planner.parser_planner import ParserPlanner
-
     _, _, folder = parts.name.partition(":")
-    return ParserPlanner(
-        parts.plan_cases, Path(folder or FOLDER), follow_ups=CasePlanner(parts.plan_cases)
-    )
+    return ParserPlanner(parts.plan_cases, Path(folder or FOLDER))
 
 
 def _writer(parts: PlannerParts) -> Planner:
@@ -97,7 +87,6 @@ def _trained(folder: Path, device: str | None, dtype: str | None, title: str) ->
 
 _TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
-SHAPE = NamedPlanner(_shape)
 #: The plan parser that ships, or one of ``casewright finetune adapt`` or ``finetune parser``.
 PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
 #: Any causal language model, by its folder or name.

@@ -53,13 +53,13 @@ def narrowing(
     if len(toolbox) <= MOST:
         return planner
     kind = _NarrowingBatchPlanner if isinstance(planner, BatchPlanner) else NarrowingPlanner
-    made = kind(planner, encoder, plan_cases)
-    made.prepare(toolbox)
-    return made
+    narrowed = kind(planner, encoder, plan_cases)
+    narrowed.prepare(toolbox)
+    return narrowed
 
 
 class NarrowingPlanner:
-    """Plans with at most ``MOST`` tools of a larger toolbox; smaller ones are left as they are.
+    """Plans with at most ``MOST`` tools of a toolbox.
 
     Args:
         planner: What plans.
@@ -82,7 +82,7 @@ class NarrowingPlanner:
         return self._planner.plan(self.narrowed(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, without blocking the event loop."""
+        """Return the same as ``plan``, without blocking the event loop."""
         if len(request.toolbox) > MOST:
             request = await asyncio.to_thread(self.narrowed, request)
         return await self._planner.aplan(request)
@@ -98,7 +98,7 @@ class NarrowingPlanner:
         index = self._index(request.toolbox)
         scores = index.scores(request, self._cases(request.question, index.places))
         best = np.sort(np.argsort(-scores, kind="stable")[: MOST - 1])
-        return replace(request, toolbox=Toolbox(index.tools[place] for place in best))
+        return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
 
     def _indexed(self, toolbox: Toolbox) -> _Index:
         tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
@@ -106,13 +106,13 @@ class NarrowingPlanner:
 
     def _cases(self, question: str, places: dict[str, int]) -> Scores:
         """Return for each tool how near the nearest case is whose plan calls it."""
-        found = np.zeros(len(places))
+        nearness = np.zeros(len(places))
         hits = self._plan_cases.search(question, CASES) if self._plan_cases is not None else []
         for hit in hits:
             for name in hit.case.metadata.get("tools", ()):
-                if (place := places.get(name)) is not None:
-                    found[place] = max(found[place], hit.relevance)
-        return found
+                if (number := places.get(name)) is not None:
+                    nearness[number] = max(nearness[number], hit.relevance)
+        return nearness
 
 
 class _NarrowingBatchPlanner(NarrowingPlanner):
@@ -127,7 +127,7 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """What the tools of a toolbox are found by.
+    """Index of a toolbox, by which tools are found.
 
     Attributes:
         tools: All but the one that looks nothing up.
@@ -146,8 +146,8 @@ class _Index:
     def scores(self, request: PlanRequest, of_cases: Scores) -> Scores:
         """Return how likely each tool is to be needed."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
-        asked = self._encoder.embed(questions)
-        near = (self._vectors @ asked.T).max(axis=1)
+        vectors = self._encoder.embed(questions)
+        near = (self._vectors @ vectors.T).max(axis=1)
         own = 2 * near + self._shared_words(" ".join(questions)) + of_cases
         for name, value in request.context.items():
             places = self._given.get(name, []) if value is not None else []
@@ -158,18 +158,18 @@ class _Index:
     def _embedded(self, texts: list[str]) -> Scores:
         parts = [texts[at : at + TOGETHER] for at in range(0, len(texts), TOGETHER)]
         with told_progress("Reading the tools", len(texts), "tools") as advance:
-            made = []
+            vectors = []
             for part in parts:
-                made.append(self._encoder.embed(part))
+                vectors.append(self._encoder.embed(part))
                 advance(len(part))
-        return np.concatenate(made).astype(np.float64)
+        return np.concatenate(vectors).astype(np.float64)
 
     def _shared_words(self, question: str) -> Scores:
-        found = np.zeros(len(self.tools))
+        shared = np.zeros(len(self.tools))
         for word in set(_words(question)):
             places = self._words.get(word, [])
-            found[places] += self._rarity(len(places))
-        return found / (found.max() or 1.0)
+            shared[places] += self._rarity(len(places))
+        return shared / (shared.max() or 1.0)
 
     def _from_neighbours(self, own: Scores) -> Scores:
         """Return what the best give to the tools that share fields with them."""
@@ -178,11 +178,11 @@ class _Index:
         above = dict(zip(best.tolist(), (own[best] - own[best[-1]]).tolist(), strict=True))
         for places in self._fields.values():
             if 1 < len(places) <= COMMON:
-                total = sum(above.get(place, 0.0) for place in places) / len(places)
+                total = sum(above.get(number, 0.0) for number in places) / len(places)
                 given[places] += total - np.array([above.get(p, 0.0) for p in places]) / len(places)
                 shares[places] += (len(places) - 1) / len(places)
-        found: Scores = given / np.maximum(shares, 1e-9)
-        return found
+        mean: Scores = given / np.maximum(shares, 1e-9)
+        return mean
 
     def _rarity(self, holders: int) -> float:
         return math.log(1 + len(self.tools) / max(1, holders))
@@ -214,8 +214,8 @@ def _words(text: str) -> list[str]:
 
 
 def _by_key(of_tools: Sequence[set[str]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for place, keys in enumerate(of_tools):
+    holders: dict[str, list[int]] = defaultdict(list)
+    for number, keys in enumerate(of_tools):
         for key in sorted(keys):
-            found[key].append(place)
-    return dict(found)
+            holders[key].append(number)
+    return dict(holders)

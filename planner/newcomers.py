@@ -1,18 +1,22 @@
-"""Planning where a request brings tools along that the domain's reader was not trained for."""
+"""Plans for requests that bring tools along which the domain's reader was not trained for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 
-from casewright.planner.case_planner import CasePlanner
-from casewright.planner.parser_planner import ParserPlanner
+from casewright.errors import InputError
+from casewright.planner.ask_reuse import AskReuse
+from casewright.planner.parser_planner import ParserReuse
 from casewright.planner.reader import Reader
-from casewright.planner.request import PlanRequest, PlanResult
+from casewright.planner.request import PlanRequest
+from casewright.planner.reuse import Reading, valid_readings
 from casewright.tools import NO_EVIDENCE
 
 
-class ReaderOrParserPlanner:
-    """Plans by a reader; by the plan parser where its plan calls a tool that the reader lacks.
+class NewcomerReuse:
+    """Reads requests by a reader; by the plan parser where its plan calls a tool that this lacks.
 
     A reader chooses among the plan templates that it was trained on, which call no other tool.
 
@@ -20,26 +24,25 @@ class ReaderOrParserPlanner:
         reader: Trained for a domain's own tools.
     """
 
-    name = CasePlanner.name
-
     def __init__(self, reader: Reader) -> None:
-        self._own = CasePlanner(None, reader)
+        self._own = AskReuse(reader)
         self._known = {NO_EVIDENCE.name, *(tool for ask in reader.asks for tool in ask.tools)}
 
     @cached_property
-    def _parser(self) -> ParserPlanner:
+    def _parser(self) -> ParserReuse:
         # It knows a tool by its description: examples of others would draw it to these.
-        return ParserPlanner()
+        return ParserReuse(None)
 
-    def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the best plan; see ``Planner``."""
+    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+        """Yield readings of a request, the likeliest first; see ``Reuse``."""
         newcomers = set(request.toolbox.names) - self._known
-        if newcomers and not request.history:
-            result = self._parser.plan(request)
-            if not result.fallback and newcomers.intersection(result.plan.tools):
-                return result
-        return self._own.plan(request)
+        reading = self._parsed(request) if newcomers else None
+        if reading is not None and newcomers.intersection(reading.plan.tools):
+            yield reading
+        yield from self._own.readings(request)
 
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same; it takes some milliseconds and does not wait for anything."""
-        return self.plan(request)
+    def _parsed(self, request: PlanRequest) -> Reading | None:
+        # Of more tools than the parser reads, those of the reader are planned with.
+        with suppress(InputError):
+            return next(valid_readings(self._parser, request), None)
+        return None

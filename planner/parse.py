@@ -56,7 +56,7 @@ def parse_plan(text: str) -> Plan:
 
 
 class _Line:
-    """One line of a plan, read from left to right."""
+    """Reads a line of a plan from left to right."""
 
     def __init__(self, text: str, number: int) -> None:
         self.text = text
@@ -107,18 +107,18 @@ class _Line:
                 value, self.at = scanstring(text, at + 1, True)
                 self._skip()
                 return Literal(value)
-            if found := _WORD.match(text, at):
-                self._move(found)
-                return QuestionRef() if found[0] == "question" else Literal(found[0] == "true")
-            if found := _REFERENCE.match(text, at):
-                self._move(found)
-                return StepRef(int(found[1]), found[3], int(found[2] or 0))
-            if found := _CONTEXT.match(text, at):
-                self._move(found)
-                return ContextRef(found[1])
-            if (found := _NUMBER.match(text, at)) and len(found[0]) <= _LONGEST_NUMBER:
-                self._move(found)
-                return Literal(float(found[0]) if found[1] or found[2] else int(found[0]))
+            if matched := _WORD.match(text, at):
+                self._move(matched)
+                return QuestionRef() if matched[0] == "question" else Literal(matched[0] == "true")
+            if matched := _REFERENCE.match(text, at):
+                self._move(matched)
+                return StepRef(int(matched[1]), matched[3], int(matched[2] or 0))
+            if matched := _CONTEXT.match(text, at):
+                self._move(matched)
+                return ContextRef(matched[1])
+            if (matched := _NUMBER.match(text, at)) and len(matched[0]) <= _LONGEST_NUMBER:
+                self._move(matched)
+                return Literal(float(matched[0]) if matched[1] or matched[2] else int(matched[0]))
         except JSONDecodeError as error:
             self._fail(f"A text is not a JSON string: {error.msg}.", 'Close it with " and escape.')
         except PlanError as error:
@@ -130,11 +130,11 @@ class _Line:
         )
 
     def _take(self, pattern: re.Pattern[str], problem: str, mend: str) -> str:
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             self._fail(f"At {self._rest()}: {problem}.", mend)
-        self._move(found)
-        return found[0]
+        self._move(match)
+        return match[0]
 
     def _accept(self, char: str) -> bool:
         if not self.text.startswith(char, self.at):
@@ -147,8 +147,8 @@ class _Line:
         if not self._accept(char):
             self._fail(f"{char} is missing at {self._rest()}.", _FORM)
 
-    def _move(self, found: re.Match[str]) -> None:
-        self.at = found.end()
+    def _move(self, match: re.Match[str]) -> None:
+        self.at = match.end()
         self._skip()
 
     def _skip(self) -> None:

@@ -3,42 +3,93 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from casewright.errors import PlanError
-from casewright.planner.fallback import fallback_plan
+from casewright.planner.history import HistoryReuse
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import GIVEN, PlanCase
 from casewright.planner.parser.runtime import ParserRuntime, open_runtime
-from casewright.planner.parser.weights import FOLDER, ParserCard, read_card
+from casewright.planner.parser.weights import FOLDER, read_card
 from casewright.planner.parser.writing import written
-from casewright.planner.plan import Plan
-from casewright.planner.request import Planner, PlanRequest, PlanResult
-from casewright.stores import CaseStore
+from casewright.planner.plan import Plan, QuestionRef
+from casewright.planner.request import PlanRequest
+from casewright.planner.reuse import Reading, ReusePlanner
+from casewright.planner.wordings import CaseWordings
+from casewright.stores import Case, CaseStore
+from casewright.tools import NO_EVIDENCE
 
 #: Plan cases that are read; of more, a random draw.
 CASES = 240
-#: Plans that are told beside the likeliest.
-ALTERNATIVES = 2
+#: So many plan cases with one plan for a toolbox of one tool leave nothing to decide.
+AGREEING = 5
+#: Confidence in the plan of a case that a message repeats word by word: 37 of 37 such plans are
+#: right in docs/fine-tuning.md, at least 0.9 (Wilson).
+WORDED = 0.9
 
 
-class ParserPlanner:
-    """Points a whole plan out in the message and the toolbox.
+class ParserReuse:
+    """Points whole plans out in a message and its toolbox.
 
-    Tools are an input: their cards are read once and kept. Plan cases help without any training.
+    Tools are an input: their cards are read once and kept. Plan cases help without any training; a
+    message that is one of them word by word, but for the literals, has that case's plan.
 
     Args:
-        store: Plan cases; see ``plan_store``. Read once, at the first plan.
+        store: Plan cases; see ``plan_store``. Read once, when it is made.
         folder: Where ``casewright finetune parser`` wrote a parser; by default the one that ships.
-        follow_ups: Plans where there are earlier turns, which a parser does not read.
+        torch: Run the network as it is trained.
+
+    Raises:
+        InputError: There is no parser. When it plans: its weights do not fit, or a toolbox has
+            more tools than it reads.
+    """
+
+    def __init__(
+        self, store: CaseStore | None, folder: Path = FOLDER, *, torch: bool = False
+    ) -> None:
+        self._folder, self._torch = folder, torch
+        self._card = read_card(folder)
+        # The case of a follow-up leans on turns that are not here.
+        every = [] if store is None else store.all()
+        cases = [case for case in every if "history" not in case.metadata]
+        self._wordings = CaseWordings(cases)
+        self._cases = _plan_cases(cases)
+        self._agreed = _agreed([case.plan for case in self._cases])
+
+    @cached_property
+    def runtime(self) -> ParserRuntime:
+        """The parser, loaded at the first use; those of one folder are one."""
+        return _opened(self._folder, torch=self._torch)
+
+    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+        """Yield readings of a request, the likeliest first; see ``Reuse``."""
+        if (plan := self._wordings.plan(request)) is not None:
+            yield Reading(plan, WORDED)
+        if self._agreed and {*request.toolbox.names} == {*self._agreed.tools, NO_EVIDENCE.name}:
+            yield Reading(self._agreed)
+        prepared = self.runtime.prepare(request.toolbox, self._cases)
+        message, readings = self.runtime.plans(
+            prepared, request.question, request.context, request.max_steps
+        )
+        for reading in readings:
+            confidence = self._card.confidence(reading.score)
+            own = written(reading.steps, prepared.schema, message)
+            yield Reading(own, confidence, confidence < self._card.asks_below)
+
+
+class ParserPlanner(ReusePlanner):
+    """Plans by the plan parser.
+
+    Args:
+        store: As for ``ParserReuse``.
+        folder: As for ``ParserReuse``.
         runtime: ``torch`` runs the network as it is trained, to compare with; it plans the same.
 
     Raises:
-        InputError: There is no parser, or its weights do not fit.
+        InputError: There is no parser, or its weights do not fit. When it plans: a toolbox has more
+            tools than the parser reads.
     """
 
     def __init__(
@@ -46,69 +97,22 @@ class ParserPlanner:
         store: CaseStore | None = None,
         folder: Path = FOLDER,
         *,
-        follow_ups: Planner | None = None,
         runtime: Literal["onnx", "torch"] = "onnx",
     ) -> None:
-        self.name = "parser" if folder == FOLDER else f"parser:{folder}"
-        self._follow_ups = follow_ups
-        self._card, self._runtime = _opened(folder, torch=runtime == "torch")
-        self._store = store
-        self._cases: list[PlanCase] | None = None
-        self._lock = threading.Lock()
-
-    def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the likeliest plan, how sure it is, and others; see ``Planner``."""
-        if request.history and self._follow_ups is not None:
-            return self._follow_ups.plan(request)
-        started = time.perf_counter()
-        prepared = self._runtime.prepare(request.toolbox, self._known())
-        message, readings = self._runtime.plans(
-            prepared, request.question, request.context, request.max_steps
-        )
-        plans: list[tuple[Plan, float]] = []
-        reason = "The plan parser found no plan that this request allows."
-        for reading in readings:
-            plan = written(reading.steps, prepared.schema, message)
-            try:
-                request.validate(plan)
-            except PlanError as error:
-                reason = str(error)
-                continue
-            plans.append((plan, reading.score))
-        milliseconds = (time.perf_counter() - started) * 1000
-        if not plans:
-            fallback = fallback_plan(request)
-            return PlanResult(fallback, self.name, 1, reason, milliseconds, confidence=0.0)
-        plan, score = plans[0]
-        sure = self._card.confidence(score)
-        return PlanResult(
-            plan,
-            self.name,
-            milliseconds=milliseconds,
-            confidence=sure,
-            asks_back=sure < self._card.asks_below,
-            alternatives=tuple(other for other, _ in plans[1 : ALTERNATIVES + 1]),
-        )
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same; it takes some milliseconds and does not wait for anything."""
-        return self.plan(request)
-
-    def _known(self) -> list[PlanCase]:
-        with self._lock:
-            if self._cases is None:
-                self._cases = [] if self._store is None else _read(self._store)
-            return self._cases
+        reuse = ParserReuse(store, folder, torch=runtime == "torch")
+        # Weights that do not fit are refused before anything is asked.
+        _ = reuse.runtime
+        name = "parser" if folder == FOLDER else f"parser:{folder}"
+        super().__init__(name, HistoryReuse(reuse))
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: Path, *, torch: bool) -> tuple[ParserCard, ParserRuntime]:
-    return read_card(folder), open_runtime(folder, torch=torch)
+def _opened(folder: Path, *, torch: bool) -> ParserRuntime:
+    return open_runtime(folder, torch=torch)
 
 
-def _read(store: CaseStore) -> list[PlanCase]:
-    """Return a store's plan cases, without those of follow-ups."""
-    cases = [case for case in store.all() if "history" not in case.metadata]
+def _plan_cases(cases: Sequence[Case]) -> list[PlanCase]:
+    """Return plan cases as the parser reads them, at most ``CASES``."""
     if len(cases) > CASES:
         cases = random.Random(0).sample(cases, CASES)
     return [
@@ -119,3 +123,11 @@ def _read(store: CaseStore) -> list[PlanCase]:
         )
         for case in cases
     ]
+
+
+def _agreed(plans: Sequence[Plan]) -> Plan | None:
+    """Return the one plan of many cases, if it takes nothing but the question."""
+    if len(plans) < AGREEING or len(set(plans)) > 1:
+        return None
+    values = [value for step in plans[0].steps for _, value in step.arguments]
+    return plans[0] if all(isinstance(value, QuestionRef) for value in values) else None

@@ -97,7 +97,7 @@ Value = Scalar | ListValue
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of a tool: its arguments by name, in the order in which they are written."""
+    """Call of a tool: its arguments by name, in the order in which they are written."""
 
     tool: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -131,6 +131,12 @@ class Plan:
 
     def __str__(self) -> str:
         return format_plan(self)
+
+
+def context_fields(plan: Plan) -> list[str]:
+    """Return the fields of the context that a plan needs."""
+    values = [value for step in plan.steps for _, value in step.arguments]
+    return sorted({value.field for value in values if isinstance(value, ContextRef)})
 
 
 def format_plan(plan: Plan) -> str:

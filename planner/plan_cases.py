@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from casewright.planner.annotated import AnnotatedQuery
-from casewright.planner.plan import Plan
+from casewright.planner.plan import Plan, context_fields
 from casewright.planner.prompt import PlanExample
 from casewright.planner.request import PlanRequest
-from casewright.planner.shape import context_fields
 from casewright.stores import (
     Case,
     CaseSchema,
@@ -79,8 +78,8 @@ def similar_plans(
     """Pick k plan cases for a prompt by MMR, of plans that can be run here."""
     if not k:
         return []
-    found = selection.candidates(store, request.question, 4 * k)
-    hits = [hit for hit in found if usable(hit, request)]
+    candidates = selection.candidates(store, request.question, 4 * k)
+    hits = [hit for hit in candidates if usable(hit, request)]
     picks = selection.pick(store, hits, k)
     return [
         PlanExample(
@@ -94,7 +93,7 @@ def similar_plans(
 
 
 def usable(hit: Hit, request: PlanRequest) -> bool:
-    """Say whether the request has the tools, the context and the history that a case needs."""
+    """Return whether the request has the tools, the context and the history that a case needs."""
     tools: Sequence[str] = hit.case.metadata.get("tools", ())
     fields: Sequence[str] = hit.case.metadata.get("needs", ())
     leans = "history" in hit.case.metadata
@@ -102,7 +101,7 @@ def usable(hit: Hit, request: PlanRequest) -> bool:
 
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:
-    """Say whether the request has the tools and the context that a plan needs."""
+    """Return whether the request has the tools and the context that a plan needs."""
     return _has(request, plan.tools, context_fields(plan))
 
 

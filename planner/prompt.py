@@ -90,7 +90,7 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
 
 
 def _callable(example: ToolExample, toolbox: Toolbox) -> bool:
-    """Say whether an example calls no tool that this request lacks."""
+    """Return whether an example calls no tool that this request lacks."""
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
     except PlanError:

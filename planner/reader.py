@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.asks import Ask
-from casewright.planner.reader_export import ASK, ENCODE, POINT, exported
 from casewright.planner.reader_input import MAX_TOKENS, ReaderInput, padded, read_input
+from casewright.planner.reader_layers import Memory, NextAsks, ReaderLayers
 from casewright.planner.reader_limits import MAX_SLOTS
-from casewright.planner.reader_weights import ReaderCard, read_card
+from casewright.planner.reader_weights import ReaderCard, read_card, read_weights, unfit
+from casewright.stores.encoders.bert import Bert
 from casewright.stores.encoders.minilm import packaged_minilm
-from casewright.stores.encoders.onnx_session import inference_session
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
 Floats = NDArray[np.float32]
@@ -30,42 +28,25 @@ Span = tuple[int, int]
 LONGEST = 14
 
 
-@dataclass(frozen=True, slots=True)
-class NextAsks:
-    """What may be asked next, after each of n beginnings.
-
-    Attributes:
-        decoded: The network's states, array (n, size).
-        latents: The asks' latents, unit vectors, array (n, 128).
-        scores: Logits of the end and of each form, array (n, forms + 1).
-    """
-
-    decoded: Floats
-    latents: Floats
-    scores: Floats
-
-
 class Reader:
-    """Runs a trained reader by ONNX Runtime. Thread-safe; loaded at the first use.
+    """Runs a trained reader, without torch. Thread-safe; loaded at the first use.
 
     Args:
         folder: Where ``casewright finetune reader`` wrote it.
-        graphs: Where its ONNX graphs are kept; ``None`` for Casewright's cache folder.
 
     Raises:
         InputError: The folder holds no reader.
     """
 
-    def __init__(self, folder: Path | str, *, graphs: Path | None = None) -> None:
+    def __init__(self, folder: Path | str) -> None:
         self.folder = folder = Path(folder)
-        self._graphs = graphs
         self.card: ReaderCard = read_card(folder)
         self.asks: list[Ask] = [form.read() for form in self.card.forms]
         #: The number of each form that was trained; 0 is the end of the message.
         self.numbers = {ask.form: number for number, ask in enumerate(self.asks, 1)}
         self.unknown, self.start = len(self.asks) + 1, len(self.asks) + 2
         self._lock = threading.Lock()
-        self._parts: tuple[Tokenizer, dict[str, InferenceSession]] | None = None
+        self._parts: tuple[Tokenizer, Bert, ReaderLayers] | None = None
 
     def preload(self) -> None:
         """Load the network in the background, beside other work."""
@@ -84,26 +65,30 @@ class Reader:
 
     def read_all(self, asked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Reading]:
         """Read several questions at once, each with its context."""
-        tokenizer, sessions = self._load()
+        tokenizer, encoder, layers = self._load()
         inputs = [read_input(tokenizer, question, context) for question, context in asked]
         ids, types, mask = padded(inputs)
-        states = sessions[ENCODE].run(None, {"ids": ids, "types": types, "mask": mask})[0]
+        states = encoder(ids, types, mask)
+        widths = [len(one.ids) for one in inputs]
         return [
-            Reading(self, one, states[row : row + 1, : len(one.ids)])
-            for row, one in enumerate(inputs)
+            Reading(
+                self,
+                layers,
+                one,
+                layers.memory(states[row : row + 1, :width], mask[row : row + 1, :width]),
+            )
+            for row, (one, width) in enumerate(zip(inputs, widths, strict=True))
         ]
 
-    def run(self, graph: str, feed: Mapping[str, NDArray[Any]]) -> list[Floats]:
-        """Run one of the network's graphs."""
-        made: list[Floats] = self._load()[1][graph].run(None, dict(feed))
-        return made
-
-    def _load(self) -> tuple[Tokenizer, dict[str, InferenceSession]]:
+    def _load(self) -> tuple[Tokenizer, Bert, ReaderLayers]:
         with self._lock:
             if self._parts is None:
-                made = exported(self.folder, self._graphs)
-                sessions = {name: inference_session(made / name) for name in (ENCODE, ASK, POINT)}
-                self._parts = (reader_tokenizer(), sessions)
+                weights = read_weights(self.folder, self.card)
+                try:
+                    layers = ReaderLayers(weights)
+                except (KeyError, ValueError) as error:
+                    raise unfit(self.folder, error) from error
+                self._parts = reader_tokenizer(), Bert(weights, "encoder."), layers
             return self._parts
 
 
@@ -124,10 +109,11 @@ class Reading:
         input: Its tokens and words.
     """
 
-    def __init__(self, reader: Reader, read: ReaderInput, states: Floats) -> None:
+    def __init__(
+        self, reader: Reader, layers: ReaderLayers, read: ReaderInput, memory: Memory
+    ) -> None:
         self.input = read
-        self._reader = reader
-        self._states = states
+        self._reader, self._layers, self._memory = reader, layers, memory
         places = np.arange(len(read.words))
         sentence = np.cumsum([word.after_break for word in read.words])
         length = places[None] - places[:, None]
@@ -143,20 +129,16 @@ class Reading:
         Args:
             beginnings: The asks so far, each a form's number and where its literals stand.
         """
-        width = self._states.shape[1]
+        width = len(self.input.ids)
         before = [[self._reader.start, *(form for form, _ in asks)] for asks in beginnings]
         nothing = np.zeros(width, dtype=np.float32)
         covered = [
             [nothing, *(self.input.coverage(spans, width) for _, spans in asks)]
             for asks in beginnings
         ]
-        feed: dict[str, NDArray[Any]] = {
-            "states": self._repeated(len(beginnings)),
-            "mask": np.ones((len(beginnings), width), dtype=np.int64),
-            "before": np.array(before, dtype=np.int64),
-            "covered": np.array(covered, dtype=np.float32),
-        }
-        return NextAsks(*self._reader.run(ASK, feed))
+        return self._layers.next_asks(
+            self._memory, np.array(before), np.array(covered, dtype=np.float32)
+        )
 
     def literals(
         self, decoded: Sequence[Floats], forms: Sequence[int], slots: Sequence[int]
@@ -167,13 +149,12 @@ class Reading:
         """
         if not forms:
             return []
-        feed: dict[str, NDArray[Any]] = {
-            "decoded": np.stack(decoded),
-            "form": np.array(forms, dtype=np.int64),
-            "slot": np.minimum(np.array(slots, dtype=np.int64), MAX_SLOTS - 1),
-            "states": self._repeated(len(forms)),
-        }
-        starts, ends = self._reader.run(POINT, feed)
+        starts, ends = self._layers.point(
+            self._memory,
+            np.stack(decoded),
+            np.array(forms),
+            np.minimum(np.array(slots), MAX_SLOTS - 1),
+        )
         return [self._best(start, end) for start, end in zip(starts, ends, strict=True)]
 
     def _best(self, start: Floats, end: Floats) -> Span | None:
@@ -182,6 +163,3 @@ class Reading:
         scores = start[self.input.first][:, None] + end[self.input.last][None]
         best = int(np.where(self._spans, scores, -np.inf).argmax())
         return divmod(best, len(self.input.words))
-
-    def _repeated(self, times: int) -> Floats:
-        return np.repeat(self._states, times, axis=0)

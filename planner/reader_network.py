@@ -5,7 +5,7 @@ layer looks at them and says, ask by ask, its latent: a unit vector that is near
 of the same form, and so a facet of plan cases (MCBR-RAG's L_j, a trained one). Literals are spans
 that pointers find (Vinyals et al. 2015, "Pointer Networks").
 
-torch is imported with this module: only training and the one-time export import it.
+torch is imported with this module: only training imports it; ``reader_layers`` plans without.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from casewright.errors import InputError
 from casewright.planner.asks import Ask, asks_of
 from casewright.planner.parse import parse_plan
-from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
 
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 WEIGHTS, CARD = "reader.safetensors", "reader.json"
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
+#: The parts of ``ReaderNetwork`` beside the encoder, of whose weights none is left out.
+_PARTS = {
+    *("form", "place", "slot", "memory", "decoder", "norm", "out", "prototypes", "bias", "mix"),
+    *("asked", "keys"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +153,42 @@ def read_card(folder: Path) -> ReaderCard:
     )
 
 
-def fingerprint(folder: Path) -> str:
-    """Return a hash of the files: what is made of them is kept under it."""
-    made = hashlib.sha256()
-    for name in (WEIGHTS, CARD):
-        made.update((folder / name).read_bytes())
-    return made.hexdigest()[:16]
+def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
+    """Return all weights by name, the LoRA matrices merged into the packaged encoder's.
+
+    Raises:
+        InputError: The weights do not fit the card.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    weights = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
+    try:
+        trained = {n: w.astype(np.float32) for n, w in load_file(folder / WEIGHTS).items()}
+        for name, down in trained.items():
+            if name.endswith(_LORA_A):
+                stem = name.removesuffix(_LORA_A)
+                change = card.scale * (trained[stem + _LORA_B] @ down)
+                weights[f"{stem}.weight"] = (weights[f"{stem}.weight"] + change).astype(np.float32)
+            elif name.partition(".")[0] not in _PARTS and not name.endswith(_LORA_B):
+                raise ValueError(f"the network has no {name}")
+            elif not name.endswith(_LORA_B):
+                weights[name] = trained[name]
+        for name, rows in (("form.weight", 3), ("prototypes", 1)):
+            if len(weights[name]) != len(card.forms) + rows:
+                raise ValueError(f"{name} has {len(weights[name])} rows")
+    except (OSError, SafetensorError, LookupError, ValueError) as error:
+        raise unfit(folder, error) from error
+    return weights
 
 
 def load_network(folder: Path) -> ReaderNetwork:
-    """Build the network with its LoRA matrices merged into the packaged encoder.
+    """Return the network with its LoRA matrices merged into the packaged encoder, for torch.
 
     Raises:
         InputError: The weights do not fit the card.
     """
     import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
     from transformers import AutoModel
 
     from casewright.planner.reader_network import ReaderNetwork
@@ -170,22 +196,21 @@ def load_network(folder: Path) -> ReaderNetwork:
     card = read_card(folder)
     base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
     network = ReaderNetwork(base, len(card.forms)).eval()
-    # The heads have no weights but those of the file, so that none can be missing there.
-    weights = {n: t for n, t in network.state_dict().items() if n.startswith("encoder.")}
+    weights = {name: torch.from_numpy(w) for name, w in read_weights(folder, card).items()}
+    own = network.state_dict()
     try:
-        tensors = {name: t.float() for name, t in load_file(folder / WEIGHTS).items()}
-        with torch.no_grad():
-            for name, down in tensors.items():
-                if name.endswith(_LORA_A):
-                    stem = name.removesuffix(_LORA_A)
-                    weights[stem + ".weight"] += card.scale * tensors[stem + _LORA_B] @ down
-                elif not name.endswith(_LORA_B):
-                    weights[name] = tensors[name]
-        network.load_state_dict(weights)
-    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"The weights in {folder} do not fit its {CARD}: {reason}. Train the reader anew: "
-            "casewright finetune reader."
-        ) from error
+        # Of the packaged file, what the network has no use for is left out.
+        network.load_state_dict({n: t for n, t in weights.items() if n in own})
+    except RuntimeError as error:
+        raise unfit(folder, error) from error
     return network
+
+
+def unfit(folder: Path, error: Exception) -> InputError:
+    """Return what is raised where the weights of a folder do not fit its card, with the reason."""
+    missing = "there is no " if isinstance(error, KeyError) else ""
+    reason = f"{missing}{' '.join(str(error).split())[:200]}"
+    return InputError(
+        f"The weights in {folder} do not fit its {CARD}: {reason}. Train the reader anew: "
+        "casewright finetune reader."
+    )

@@ -1,4 +1,4 @@
-"""What a planner is asked, and what it returns."""
+"""Requests to planners, and their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Turn(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """One question to plan for.
+    """Question to plan for.
 
     Attributes:
         question: What the user asks.
@@ -107,13 +107,13 @@ class Planner(Protocol):
 
     @property
     def name(self) -> str:
-        """How the planner is named in answers and tables."""
+        """Name of the planner in answers and tables."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return a plan that is valid for the request."""
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, without blocking the event loop."""
+        """Return the same as ``plan``, without blocking the event loop."""
 
 
 @runtime_checkable
@@ -122,7 +122,7 @@ class BatchPlanner(Planner, Protocol):
 
     @property
     def batch(self) -> int:
-        """How many it plans for together."""
+        """Number of requests that it plans for together."""
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a valid plan for each request, in order."""
@@ -165,7 +165,7 @@ def check_context(context: Any) -> None:
 
 
 def check_kept(value: Any) -> None:
-    """Look whether every checkpointer can keep a value.
+    """Raise an error unless every checkpointer can keep a value.
 
     Raises:
         UnicodeEncodeError: It holds half of a surrogate pair.

@@ -33,14 +33,14 @@ def shipped_planner(folder: Path | None = None) -> Path:
     Raises:
         InputError: It is not there.
     """
-    found = folder or FOLDER
-    if not is_shipped(found):
+    adapter = folder or FOLDER
+    if not is_shipped(adapter):
         raise InputError(
             f"The language model {SHIPPED!r} is not in this installation. Train it: casewright "
             "finetune data --recipe small --output DATA, then casewright finetune train --recipe "
-            f"small --data DATA --output {found}; or choose another planner."
+            f"small --data DATA --output {adapter}; or choose another planner."
         )
-    return found
+    return adapter
 
 
 def shipped_examples(folder: Path | None = None) -> int:
@@ -49,17 +49,17 @@ def shipped_examples(folder: Path | None = None) -> int:
     Raises:
         InputError: The adapter is not there, or its card cannot be read.
     """
-    told: Any = read_card(shipped_planner(folder))
+    part: Any = read_card(shipped_planner(folder))
     for name in _SHOTS:
-        told = told.get(name) if isinstance(told, dict) else None
-    return told if isinstance(told, int) and told >= 0 else EXAMPLES
+        part = part.get(name) if isinstance(part, dict) else None
+    return part if isinstance(part, int) and part >= 0 else EXAMPLES
 
 
 def is_shipped(folder: Path | None = None) -> bool:
-    """Say whether the adapter is there."""
-    found = folder or FOLDER
+    """Return whether the adapter is there."""
+    adapter = folder or FOLDER
     # The card is written last: where it is, all else is.
-    return (found / CARD).is_file() and (found / ADAPTER_WEIGHTS).is_file()
+    return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
 
 
 def load_shipped(
@@ -82,11 +82,11 @@ def load_shipped(
             prompt; or the device or the dtype cannot be had.
         DependencyError: The base is not installed; gives the command that installs it.
     """
-    found = shipped_planner(folder)
+    adapter = shipped_planner(folder)
     from casewright.planner.language_model import load_language_model
     from casewright.planner.language_model.device import check_names, find_device
 
     check_names(device, dtype)
     if dtype is None and find_device(device).type == "cpu":
         dtype = "int8"
-    return load_language_model(found, device=device, dtype=dtype, title=title)
+    return load_language_model(adapter, device=device, dtype=dtype, title=title)

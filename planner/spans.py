@@ -18,7 +18,7 @@ def normalized(text: str) -> str:
 
 
 def is_span(text: str, question: str) -> bool:
-    """Say whether the text is one or more whole, adjacent words of the question.
+    """Return whether the text is one or more whole, adjacent words of the question.
 
     Case and the amount of space do not count; the ends must be word characters.
     """

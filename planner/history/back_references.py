@@ -1,4 +1,4 @@
-"""Which words of an English question point back to what was said before."""
+"""Words of an English question that point back to earlier turns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-from casewright.planner.history.word_lists import words_in
 
 Kind = Literal["pronoun", "ordinal", "other", "price", "attribute", "several"]
 
@@ -77,18 +75,16 @@ _CORRECTION = re.compile(
 )
 #: What a question of its own begins with.
 _QUESTION_WORDS = frozenset(
-    words_in(
+    re.split(
+        " ",
         "what which who whose how where where's when when's why is are was were am does do "
         "did can could will would should has have had may might shall show find tell give "
         "get got i i'm i'd i've we you please looking need want any it isn't don't doesn't "
-        "aren't let compare"
+        "aren't let compare",
     )
 )
 _LEADING = re.compile(
     r"^(?:(?:of|about|for|on|with|to|in|is|does|do|are|can|has|the|a|an|my|your|our)\s+)+", re.I
-)
-_PREPOSITION = re.compile(
-    r"^(?:in|for|with|without|under|below|over|above|made of|from|up to|around)\b", re.I
 )
 _THIS_PAGE = re.compile(
     r"^(?:(?:the|this|that)(?: one)?|one)(?: (?:on|from) (?:this|the|my) (?:page|screen)| here)?"
@@ -109,11 +105,8 @@ _BARE_ONE = re.compile(
 )
 _ANYTHING = re.compile(
     r"^(?:(?:do you have|have you got|is there|got)\s+)?(?:anything|something)\s+"
-    r"(?P<how>\w+er\b|(?:more|less) \w+|(?:in|with|without|under|below|made)\b.*)",
+    r"(?P<how>(?P<compared>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
-)
-_FOR_IT = re.compile(
-    r"\b(?P<tie>for|to fit|that fits?|fitting)\s+(?:it|them|that|this|mine)\b", re.I
 )
 #: A question of at most so many words leaves out what everybody knows.
 _SHORT = 9
@@ -123,21 +116,21 @@ _LONGEST = 6
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """Words that point back.
+    """Back reference: words that point back.
 
     Attributes:
         kind: How they do.
         start: Where they begin in the question.
         end: And end.
-        place: Of an ordinal, the place in a list, counting from 0; -1 for the last. Of a price, 0
-            for the lowest, -1 for the highest.
+        position: Of an ordinal, in a list, counting from 0; -1 for the last. Of a price, 0 for the
+            lowest, -1 for the highest.
         word: Of an attribute, the word.
     """
 
     kind: Kind
     start: int
     end: int
-    place: int = 0
+    position: int = 0
     word: str = ""
 
 
@@ -156,24 +149,26 @@ def without_opener(text: str) -> str:
 
 def back_references(text: str) -> list[BackReference]:
     """Return the words that point back, in their order, none inside another."""
-    found: list[BackReference] = []
+    references: list[BackReference] = []
 
     # What stands after a sentence of its own points back to that.
     sentence = _SENTENCE_END.search(text)
     own = sentence.end() if sentence else len(text)
     nothing = [match.span() for match in _EMPTY.finditer(text)]
 
-    def add(kind: Kind, match: re.Match[str], place: int = 0, word: str = "") -> None:
+    def add(kind: Kind, match: re.Match[str], position: int = 0, word: str = "") -> None:
         start, end = match.span()
         if start > own or any(first <= start < last for first, last in nothing):
             return
-        if start < end and not any(start < one.end and one.start < end for one in found):
-            found.append(BackReference(kind, start, end, place, word))
+        if start < end and not any(
+            start < reference.end and reference.start < end for reference in references
+        ):
+            references.append(BackReference(kind, start, end, position, word))
 
     for match in _SEVERAL.finditer(text):
         add("several", match)
     if which := _WHICH.match(text):
-        found.append(BackReference("several", *which.span(1)))
+        references.append(BackReference("several", *which.span(1)))
     for match in _ORDINAL.finditer(text):
         add("ordinal", match, _NUMBERS[match[1].casefold()])
     for match in _OTHER.finditer(text):
@@ -186,7 +181,7 @@ def back_references(text: str) -> list[BackReference]:
         add("attribute", match, word=match[1].casefold())
     for match in _PRONOUN.finditer(text):
         add("pronoun", match)
-    return sorted(found, key=lambda one: one.start)
+    return sorted(references, key=lambda reference: reference.start)
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
@@ -196,25 +191,26 @@ def new_subject(text: str) -> tuple[str, bool] | None:
     a question that says itself what it asks.
     """
     plain = text.rstrip(" ?!.…")
-    if short := _SHORT_VERB.match(plain):
-        return short[1], False
+    if short_verb := _SHORT_VERB.match(plain):
+        return short_verb[1], False
     for pattern, corrects in ((_CORRECTION, True), (_OPENER, False)):
         opening = pattern.match(plain)
         rest = plain[opening.end() :].strip(" ,") if opening else ""
         words = rest.split()
-        one = not re.search(r"[.!?]\s", plain)
-        if rest and one and len(words) <= _LONGEST and words[0].casefold() not in _QUESTION_WORDS:
+        single = not re.search(r"[.!?]\s", plain)
+        short = single and 0 < len(words) <= _LONGEST
+        if short and words[0].casefold() not in _QUESTION_WORDS:
             return rest, corrects
     return None
 
 
 def compares(text: str) -> bool:
-    """Say whether a question names a thing to compare the last one to."""
+    """Return whether a question names a thing to compare the last one to."""
     return _COMPARED.match(text) is not None
 
 
 def has_opener(text: str) -> bool:
-    """Say whether a question goes on from the one before by an "and"."""
+    """Return whether a question goes on from the one before by an "and"."""
     return without_opener(text) != text
 
 
@@ -224,22 +220,17 @@ def bare_subject(phrase: str) -> str:
 
 
 def asks(text: str) -> bool:
-    """Say whether a text begins as a question does."""
+    """Return whether a text begins as a question does."""
     return text.split()[0].casefold() in _QUESTION_WORDS
 
 
 def names_a_part(text: str) -> bool:
-    """Say whether a short question speaks of "the battery", as of a thing that is known."""
+    """Return whether a short question speaks of "the battery", as of a thing that is known."""
     return len(text.split()) <= _SHORT and re.search(r"\bthe \w", text, re.I) is not None
 
 
-def narrows(phrase: str) -> bool:
-    """Say whether a phrase narrows a search, as "in blue" does."""
-    return _PREPOSITION.match(phrase) is not None
-
-
 def means_page(phrase: str) -> bool:
-    """Say whether a phrase means what is on the page."""
+    """Return whether a phrase means what is on the page."""
     return _THIS_PAGE.match(phrase) is not None or bool(
         re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
     )
@@ -250,9 +241,9 @@ def refined(text: str, kind_of_thing: str) -> str | None:
     plain = text.rstrip(" ?!.…")
     if match := _ANYTHING.search(plain):
         how = match["how"]
-        if narrows(how) or how.casefold().startswith("made"):
-            return f"do you have {kind_of_thing} {how}?"
-        return f"do you have a {how} {kind_of_thing}?"
+        if match["compared"]:
+            return f"do you have a {how} {kind_of_thing}?"
+        return f"do you have {kind_of_thing} {how}?"
     if match := _BARE_ONE.search(plain):
         start, end = match.span("one")
         if re.search(r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", plain[:start], re.I):
@@ -261,16 +252,11 @@ def refined(text: str, kind_of_thing: str) -> str | None:
     return None
 
 
-def made_for(text: str) -> re.Match[str] | None:
-    """Find "for it": something is sought that goes with what was named."""
-    return _FOR_IT.search(text)
-
-
 def with_it(text: str, reference: BackReference) -> str:
     """Return the question with a plain pronoun in a back reference's place."""
     return f"{text[: reference.start]}it{text[reference.end :]}"
 
 
-def pointing(found: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:
+def pointing(references: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:
     """Return those of some kinds."""
-    return [one for one in found if one.kind in kinds]
+    return [reference for reference in references if reference.kind in kinds]

@@ -13,17 +13,17 @@ ways lead there, and neither writes a new question:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from casewright.errors import InputError
 from casewright.planner.history import back_references as back
 from casewright.planner.history import rebinding
 from casewright.planner.history.mentions import Mention
-from casewright.planner.history.readings import Reuse, valid_plans
 from casewright.planner.history.turns import Talk, Turn, searches
-from casewright.planner.history.word_lists import words_in
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step
 from casewright.planner.request import PlanRequest
+from casewright.planner.reuse import Reuse, valid_readings
 from casewright.planner.spans import RUNS, is_span, normalized
 
 #: Longest topic in a literal, in characters.
@@ -35,7 +35,7 @@ SUPPOSED = "it"
 
 
 class FollowUp:
-    """One question with the turns before it."""
+    """Question with the turns before it."""
 
     def __init__(self, reuse: Reuse, request: PlanRequest, turns: Sequence[Turn]) -> None:
         self._reuse = reuse
@@ -48,7 +48,9 @@ class FollowUp:
         self._page = any(request.context.get(field) is not None for field in self._fields)
         self._alone = next(self._readings(self._text), None)
         self._found = [
-            one for one in back.back_references(self._text) if not self._has_antecedent(one)
+            reference
+            for reference in back.back_references(self._text)
+            if not self._has_antecedent(reference)
         ]
 
     def plans(self) -> Iterator[tuple[Plan, str]]:
@@ -71,7 +73,7 @@ class FollowUp:
     # A new subject for the question before.
 
     def _moved(self) -> Iterator[tuple[Plan, str]]:
-        """Ask of another thing what was asked before."""
+        """Yield plans that ask of another thing what was asked before."""
         subject = back.new_subject(self._text)
         if subject is None:
             return
@@ -87,15 +89,11 @@ class FollowUp:
             return
         if phrase.split()[0].casefold() in ("something", "anything"):
             return
-        if back.narrows(phrase) and searches(last.plan, self._by) and last.things:
-            narrower = f"{last.things[-1].name} {phrase}"
-            yield self._with_last_name(last, narrower), f"{last.question.rstrip('?')} {phrase}"
-            return
         if self._topic(last):
             yield from self._continued(last)
             return
         mention = next(
-            (one for ref in inside if (one := self._talk.pointee(ref)) is not None), None
+            (pointee for ref in inside if (pointee := self._talk.pointee(ref)) is not None), None
         )
         bare = back.bare_subject(phrase)
         name = mention.name if mention else self._full_name(bare, corrects)
@@ -120,20 +118,18 @@ class FollowUp:
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
         """Return the name that a phrase gives, completed by the one before where it is a part."""
         last = self._talk.last
-        one = phrase.casefold().endswith((" one", " ones"))
-        short = phrase.rsplit(" ", 1)[0] if one else phrase
+        says_one = phrase.casefold().endswith((" one", " ones"))
+        short = phrase.rsplit(" ", 1)[0] if says_one else phrase
         before = last.things[-1].name.split() if last.things else []
         named = any(c.isupper() or c.isdigit() for c in "".join(before))
-        if (one or (len(short.split()) == 1 and _is_name(short))) and named and len(before) > 1:
-            like = [at for at, word in enumerate(before) if _alike(word, short)]
-            if like:
-                before[like[-1]] = short
-            elif corrects and len(before) > 2:
+        part = says_one or (len(short.split()) == 1 and _is_name(short))
+        if part and named and len(before) > 1:
+            if corrects and len(before) > 2:
                 before[-1] = short
             else:
                 before.append(short)
             return " ".join(before)
-        if one:
+        if says_one:
             return f"{short} {' '.join(before)}" if before else None
         if _is_name(phrase) or corrects:
             return phrase
@@ -148,18 +144,7 @@ class FollowUp:
     # Another of the same kind.
 
     def _refined(self) -> Iterator[tuple[Plan, str]]:
-        """Search for another thing of a kind, or for what goes with a thing."""
-        thing = self._talk.subject()
-        if (match := back.made_for(self._text)) and thing is not None:
-            plan = next(self._supposed(self._text), None)
-            if plan is not None and searches(plan, self._by):
-                last = plan.steps[-1]
-                name = last.argument(self._by[last.tool])
-                if isinstance(name, Literal):
-                    sought = f"{name.value} for {thing.name}"
-                    finder = Step(last.tool, ((self._by[last.tool], Literal(sought)),))
-                    yield Plan((finder,)), self._text[: match.start()] + f"for {thing.name}"
-            return
+        """Yield plans that search for another thing of a kind."""
         if self._found and not back.pointing(self._found, "attribute"):
             return
         kind = next(
@@ -185,10 +170,12 @@ class FollowUp:
             things = self._talk.several()
         elif others:
             # A pronoun after "the last one" points to it.
-            for reference in [one for one in self._found if one.start <= others[-1].start]:
-                one = self._talk.pointee(reference)
-                if one is not None and one.name not in [thing.name for thing in things]:
-                    things.append(one)
+            for reference in self._found:
+                if reference.start > others[-1].start:
+                    break
+                mention = self._talk.pointee(reference)
+                if mention is not None and mention.name not in [thing.name for thing in things]:
+                    things.append(mention)
             if len(others) == 1:
                 text = back.with_it(text, others[0])
         elif pronouns:
@@ -209,7 +196,7 @@ class FollowUp:
     def _asked_of(
         self, things: Sequence[Mention], text: str, *, sure: bool
     ) -> Iterator[tuple[Plan, str]]:
-        """Plan as if the things were on the page, and find them by name."""
+        """Yield plans as if the things were on the page, which find them by name."""
         question = f"{self._text} ({', '.join(thing.name for thing in things)})"
         plans = list(self._supposed(text))
         if back.has_opener(text) and not any(
@@ -236,9 +223,11 @@ class FollowUp:
         """Ask of the page and of what was talked of before it."""
         here = self._talk.last.listed[:1]
         before = [
-            one for turn in self._talk.turns[:-1] for one in (*turn.listed[:1], *turn.things[:1])
+            thing
+            for turn in self._talk.turns[:-1]
+            for thing in (*turn.listed[:1], *turn.things[:1])
         ]
-        others = [one for one in before if one.name not in [own.name for own in here]]
+        others = [thing for thing in before if thing.name not in [own.name for own in here]]
         plan = next(self._readings(text), None)
         if others and plan is not None and rebinding.of_page(plan, self._fields):
             other = rebinding.found_instead(plan, others[-1:], self._fields, self._toolbox)
@@ -259,21 +248,23 @@ class FollowUp:
         return rebinding.with_names(plan, open_, self._toolbox) if open_ else None
 
     def _named_again(self) -> Iterator[tuple[Plan, str]]:
-        """Find by its full name what is named by a part of it, and what is meant without a name."""
+        """Yield plans that look for the full name of what is named in part, or not at all."""
         text = back.without_opener(self._text)
         alone = next(self._readings(text), None)
         if alone is None:
             return
-        known = {one.name: one for turn in self._talk.turns for one in (*turn.listed, *turn.things)}
+        known = {
+            thing.name: thing for turn in self._talk.turns for thing in (*turn.listed, *turn.things)
+        }
         names = []
         for at, step in enumerate(alone.steps):
             value = step.argument(self._by[step.tool]) if step.tool in self._by else None
             if isinstance(value, Literal):
                 words = set(_words(str(value.value)))
                 full = [
-                    one
-                    for one in known.values()
-                    if one.tool == step.tool and words < set(_words(one.name))
+                    thing
+                    for thing in known.values()
+                    if thing.tool == step.tool and words < set(_words(thing.name))
                 ]
                 if full and len(alone.steps) > at + 1:
                     names.append((at, full[-1].name))
@@ -289,18 +280,18 @@ class FollowUp:
     # A topic that goes on.
 
     def _topic(self, turn: Turn) -> bool:
-        """Say whether a turn was about no thing, but asked a tool the question."""
+        """Return whether a turn was about no thing, but asked a tool the question."""
         return not turn.things and not turn.listed and self._only_asks(turn.plan)
 
     def _goes_on(self) -> bool:
-        """Say whether the question may be about the topic before it."""
+        """Return whether the question may be about the topic before it."""
         if self._alone is None:
             return True
         nothing = _looks_up_nothing(self._alone) and back.asks(self._text)
         return nothing or self._only_asks(self._alone)
 
     def _only_asks(self, plan: Plan) -> bool:
-        """Say whether a plan does nothing but pass a text on to tools that find no things."""
+        """Return whether a plan does nothing but pass a text on to tools that find no things."""
         return all(
             step.tool not in self._by
             and len(step.arguments) > 0
@@ -333,16 +324,16 @@ class FollowUp:
 
     def _planned(self, text: str, context: dict[str, object]) -> Iterator[Plan]:
         try:
-            asked = PlanRequest(text, self._toolbox, context, max_steps=self._request.max_steps)
+            request = PlanRequest(text, self._toolbox, context, max_steps=self._request.max_steps)
         except InputError:
             return
-        yield from valid_plans(self._reuse, asked)
+        yield from (reading.plan for reading in valid_readings(self._reuse, request))
 
     def _alone_is_of_page(self) -> bool:
         return self._alone is not None and rebinding.of_page(self._alone, self._fields)
 
     def _has_antecedent(self, reference: back.BackReference) -> bool:
-        """Say whether the question itself names what some of its words point back to."""
+        """Return whether the question itself names what some of its words point back to."""
         before = self._text[: reference.start]
         names = [
             str(value.value)
@@ -374,7 +365,7 @@ def _words(text: str) -> list[str]:
 
 
 def _says_nothing(name: str) -> bool:
-    """Say whether a name is made of words that name nothing."""
+    """Return whether a name is made of words that name nothing."""
     return all(word in _EMPTY for word in _words(name))
 
 
@@ -382,16 +373,10 @@ def _is_name(phrase: str) -> bool:
     return any(c.isupper() or c.isdigit() for c in phrase)
 
 
-def _alike(word: str, other: str) -> bool:
-    """Say whether two words are of one form: both numbers, or both a number with the same noun."""
-    if any(c.isdigit() for c in word) and any(c.isdigit() for c in other):
-        return True
-    return "-" in word and "-" in other and word.split("-")[-1] == other.split("-")[-1]
-
-
 _EMPTY = frozenset(
-    words_in(
+    re.split(
+        " ",
         "it its they them their this that these those one ones mine the a an my is are was "
-        "of for and to in on me first second third last other"
+        "of for and to in on me first second third last other",
     )
 )

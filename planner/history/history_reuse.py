@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from casewright.errors import InputError
 from casewright.planner.history import rebinding
 from casewright.planner.history.follow_up import FollowUp
-from casewright.planner.history.readings import Reuse, valid, valid_plans
 from casewright.planner.history.turns import Turn, understood
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest
+from casewright.planner.reuse import Reading, Reuse, valid, valid_readings
 
 #: Turns that are looked back on.
 TURNS = 4
@@ -26,23 +26,20 @@ class HistoryReuse:
     def __init__(self, reuse: Reuse) -> None:
         self._reuse = reuse
 
-    def readings(self, request: PlanRequest) -> Iterator[tuple[Plan, float | None]]:
-        """Yield plans for a request, the likeliest first; they may break static checks.
-
-        With each the probability that it is right; a follow-up's has none.
-        """
+    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+        """Yield readings of a request, the likeliest first; a follow-up's have no confidence."""
         if request.history and rebinding.page_fields(request.toolbox):
             turns = self._turns(request)
             if turns:
                 for plan, _ in FollowUp(self._reuse, request, turns).plans():
-                    yield plan, None
+                    yield Reading(plan)
         yield from self._reuse.readings(request)
 
     def _turns(self, request: PlanRequest) -> list[Turn]:
         turns: list[Turn] = []
         for turn in request.history[-TURNS:]:
             try:
-                asked = PlanRequest(
+                alone = PlanRequest(
                     turn["question"],
                     request.toolbox,
                     request.context,
@@ -51,7 +48,7 @@ class HistoryReuse:
             except InputError:
                 # Nobody checked what was asked before; of such a turn nothing is known.
                 continue
-            plan, question = self._plan(asked, turns)
+            plan, question = self._plan(alone, turns)
             if plan is not None:
                 turns.append(understood(question, turn["answer"], plan, request.toolbox))
         return turns
@@ -61,4 +58,5 @@ class HistoryReuse:
             for plan, question in FollowUp(self._reuse, request, turns).plans():
                 if valid(plan, request):
                     return plan, question
-        return next(valid_plans(self._reuse, request), None), request.question
+        alone = next(valid_readings(self._reuse, request), None)
+        return None if alone is None else alone.plan, request.question

@@ -1,4 +1,4 @@
-"""What earlier turns named: by the words their plans look for, and by what their answers list."""
+"""Things that earlier turns named: what their plans look for, and what their answers list."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from casewright.planner.history.word_lists import words_in
 
 #: Characters of an answer that are read.
 READ = 4000
@@ -21,29 +19,24 @@ _RUN = re.compile(
 )
 #: Words that a sentence begins with, and what is no thing's name.
 _NO_NAME = frozenset(
-    words_in(
+    re.split(
+        " ",
         "a an the yes no not your our my we you it its they this that these those there here "
         "in on at if up of for from with to by and or but both one some most many each every "
         "all as is are was has have owners buyers customers people sorry however also still "
         "after before when while until since then so sign open choose press put lift order "
         "keep eur euro euros monday tuesday wednesday thursday friday saturday sunday "
         "january february march april may june july august september october november "
-        "december"
+        "december",
     )
 )
 #: Words that follow a name at once: what kind of thing it is.
 _FOLLOWING = re.compile(r"(?: [\w'’-]+){0,4}")
-#: What no name goes on with: small words, and verbs that follow one.
+#: Small words that no name goes on with.
 _NAME_STOPS = frozenset(
-    words_in(
-        "a an the and or but is are was were has have had for with from to in on at of by as "
-        "it its that which who can could will would may might do does did not also both "
-        "about over under than comes come costs cost weighs weigh takes take holds hold "
-        "lasts last makes make shows show uses use needs need fits fit works work connects "
-        "connect folds fold runs run reads read smells smell filters filter looks look suits "
-        "suit plays play supports support includes include offers offer starts start gives "
-        "give gets get says say sits sit stays stay left contains contain measures measure "
-        "delivers deliver arrives arrive charges charge price"
+    re.split(
+        " ",
+        "a an the and or but is are was were has have had for with from to in on at of by as",
     )
 )
 _AMOUNT = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d{1,2})?"
@@ -92,8 +85,8 @@ def named_in(answer: str, tool: str = "") -> list[Mention]:
     answer = answer[:READ].encode(errors="replace").decode()
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
     listed = [Mention(_head(item), item, tool) for item in items if item[:1].isupper()]
-    found = listed or _in_text(answer, tool)
-    return list({one.name.casefold(): one for one in reversed(found)}.values())[::-1]
+    mentions = listed or _in_text(answer, tool)
+    return list({mention.name.casefold(): mention for mention in reversed(mentions)}.values())[::-1]
 
 
 def _head(item: str) -> str:
@@ -102,7 +95,7 @@ def _head(item: str) -> str:
 
 
 def _in_text(answer: str, tool: str) -> list[Mention]:
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     matches = list(_RUN.finditer(answer))
     for at, match in enumerate(matches):
         words = match["name"].split()
@@ -115,8 +108,8 @@ def _in_text(answer: str, tool: str) -> list[Mention]:
         end = matches[at + 1].start() if at + 1 < len(matches) else len(answer)
         following = _FOLLOWING.match(answer, match.end(), end)
         words += list(itertools.takewhile(_goes_on, following[0].split() if following else ()))
-        found.append(Mention(" ".join(words), answer[start:end], tool))
-    return found
+        mentions.append(Mention(" ".join(words), answer[start:end], tool))
+    return mentions
 
 
 def _goes_on(word: str) -> bool:
@@ -126,13 +119,15 @@ def _goes_on(word: str) -> bool:
 def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
     """Return the first mention whose name, else whose text, has a word that begins so."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
-    for one in mentions:
-        if pattern.search(one.name):
-            return one
-    return next((one for one in mentions if pattern.search(one.said)), None)
+    for mention in mentions:
+        if pattern.search(mention.name):
+            return mention
+    return next((mention for mention in mentions if pattern.search(mention.said)), None)
 
 
-def by_price(mentions: Sequence[Mention], place: int) -> Mention | None:
+def by_price(mentions: Sequence[Mention], position: int) -> Mention | None:
     """Return the mention of the lowest price (0) or of the highest (-1); ``None`` without any."""
-    priced = sorted((one.price, at) for at, one in enumerate(mentions) if one.price is not None)
-    return mentions[priced[place][1]] if priced else None
+    priced = sorted(
+        (mention.price, at) for at, mention in enumerate(mentions) if mention.price is not None
+    )
+    return mentions[priced[position][1]] if priced else None

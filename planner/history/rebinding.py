@@ -29,23 +29,23 @@ def finders(toolbox: Toolbox) -> dict[str, str]:
         for parameter in tool.parameters
         if Source.STEP in parameter.sources
     }
-    found = {}
+    names = {}
     for tool in toolbox:
-        required = [one for one in tool.parameters if one.required]
+        required = [own for own in tool.parameters if own.required]
         by_name = len(required) == 1 and Source.LITERAL in required[0].sources
         if by_name and not wanted.isdisjoint(tool.results):
-            found[tool.name] = required[0].name
-    return found
+            names[tool.name] = required[0].name
+    return names
 
 
 def page_fields(toolbox: Toolbox) -> set[str]:
     """Return the fields by which a page may name a thing that a finder finds as well."""
-    found = {field for name in finders(toolbox) for field in toolbox[name].results}
+    results = {field for name in finders(toolbox) for field in toolbox[name].results}
     return {
         parameter.name
         for tool in toolbox
         for parameter in tool.parameters
-        if Source.CONTEXT in parameter.sources and parameter.name in found
+        if Source.CONTEXT in parameter.sources and parameter.name in results
     }
 
 
@@ -53,14 +53,14 @@ def fields_of(step: Step) -> set[str]:
     """Return the fields of the context that a step refers to."""
     return {
         value.field
-        for _, one in step.arguments
-        for value in _scalars(one)
+        for _, argument in step.arguments
+        for value in _scalars(argument)
         if isinstance(value, ContextRef)
     }
 
 
 def of_page(plan: Plan, fields: Collection[str]) -> bool:
-    """Say whether a plan asks of the page."""
+    """Return whether a plan asks of the page."""
     return any(fields_of(step) & set(fields) for step in plan.steps)
 
 
@@ -76,7 +76,7 @@ def found_instead(
         toolbox: The request's.
     """
     by = finders(toolbox)
-    steps = [Step(one.tool, ((by[one.tool], Literal(one.name)),)) for one in things]
+    steps = [Step(thing.tool, ((by[thing.tool], Literal(thing.name)),)) for thing in things]
     # Of each old step, its number in the new plan for each thing; one number where it needs none.
     numbers: dict[int, list[int]] = {}
     for number, step in enumerate(plan.steps, 1):

@@ -45,12 +45,12 @@ def understood(question: str, answer: str, plan: Plan, toolbox: Toolbox) -> Turn
 
 
 def searches(plan: Plan, by: dict[str, str]) -> bool:
-    """Say whether what a plan finds is what was asked for."""
+    """Return whether what a plan finds is what was asked for."""
     return plan.steps[-1].tool in by
 
 
 class Talk:
-    """What was talked of.
+    """Things that earlier turns were about.
 
     Args:
         turns: At least one, the earliest first.
@@ -82,32 +82,34 @@ class Talk:
         last = self.turns[-1]
         if len(last.things) > 1 or len(last.listed) > 1:
             return list(self.listed()[:2])
-        found: list[Mention] = []
+        things: list[Mention] = []
         for turn in reversed(self.turns):
-            for one in (*turn.listed[:1], *turn.things[:1])[:1]:
-                if one.name not in [other.name for other in found]:
-                    found.append(one)
-        return found[1::-1] if len(found) > 1 else []
+            for thing in (*turn.listed[:1], *turn.things[:1])[:1]:
+                if thing.name not in [other.name for other in things]:
+                    things.append(thing)
+        return things[1::-1] if len(things) > 1 else []
 
     def pointee(self, reference: BackReference) -> Mention | None:
         """Return what words of a question point back to, if that is known."""
         listed = self.listed()
         match reference.kind:
             case "ordinal":
-                within = -len(listed) <= reference.place < len(listed)
-                return listed[reference.place] if within else None
+                within = -len(listed) <= reference.position < len(listed)
+                return listed[reference.position] if within else None
             case "other":
                 last = self._subject_of_last()
-                left = [one for one in listed if last is None or one.name != last.name]
+                left = [mention for mention in listed if last is None or mention.name != last.name]
                 return left[0] if left else None
             case "price":
-                return by_price(listed, reference.place)
+                return by_price(listed, reference.position)
             case "attribute":
-                one = by_word(listed, reference.word)
+                mention = by_word(listed, reference.word)
                 subject = self.subject()
-                if one is None and subject is not None:
-                    one = Mention(_of_another_sort(subject.name, reference.word), "", subject.tool)
-                return one
+                if mention is None and subject is not None:
+                    mention = Mention(
+                        _of_another_sort(subject.name, reference.word), "", subject.tool
+                    )
+                return mention
             case _:
                 return self.subject()
 

@@ -32,7 +32,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         from safetensors import safe_open
     except ImportError as error:
         raise DependencyError(
-            "A model with an adapter needs PEFT. Run: pip install peft"
+            "A model with an adapter needs PEFT. Run: pip install 'casewright[local]'"
         ) from error
     task = read_json(folder / ADAPTER).get("task_type")
     if task not in (None, "CAUSAL_LM"):

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
+from casewright.extensions import missing_package
 
 if TYPE_CHECKING:
     import torch
@@ -29,8 +30,12 @@ def find_device(name: str | None) -> torch.device:
 
     Raises:
         InputError: The machine has no such device.
+        DependencyError: torch is not installed; names the extra that brings it.
     """
-    import torch
+    try:
+        import torch
+    except ImportError as error:
+        raise missing_package(error) or error from None
 
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import CasewrightError, DependencyError, InputError, told
+from casewright.extensions import missing_package
 from casewright.planner.language_model.adapter import merge_adapter
 from casewright.planner.language_model.card import check_card
 from casewright.planner.language_model.device import (
@@ -99,7 +100,7 @@ def load_source(
         except CasewrightError:
             raise
         except ImportError as error:
-            raise DependencyError(
+            raise missing_package(error) or DependencyError(
                 f"Language model {title!r} needs a package that is not installed: "
                 f"{told(error).rstrip('.')}."
             ) from error

@@ -112,7 +112,7 @@ def _convert(file: Path, folder: Path, *, verify: bool) -> None:
     except ImportError as error:
         raise DependencyError(
             f"Converting {NAME!r} needs a package that is not installed: {told(error)}. "
-            "Run: pip install gguf"
+            "Run: pip install 'casewright[local]'"
         ) from error
     except (OSError, SafetensorError, LockException) as error:
         raise InputError(

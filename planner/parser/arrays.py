@@ -36,10 +36,10 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
         (n, fields, tokens), rows of weights that sum to one; ``features`` (n, words, features).
     """
-    count, width = len(messages), max(len(one.ids) for one in messages)
-    most = max(1, *(len(one.words) for one in messages))
-    fields = max(1, *(len(one.fields) for one in messages))
-    made: dict[str, Array] = {
+    count, width = len(messages), max(len(message.ids) for message in messages)
+    most = max(1, *(len(message.words) for message in messages))
+    fields = max(1, *(len(message.fields) for message in messages))
+    arrays: dict[str, Array] = {
         "ids": np.zeros((count, width), dtype=np.int64),
         "types": np.zeros((count, width), dtype=np.int64),
         "mask": np.zeros((count, width), dtype=np.int64),
@@ -47,20 +47,20 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
         "fields": np.zeros((count, fields, width), dtype=np.float32),
         "features": np.zeros((count, most, WORD_FEATURES), dtype=np.float32),
     }
-    for row, one in enumerate(messages):
-        size = len(one.ids)
-        made["ids"][row, :size] = one.ids
-        made["types"][row, :size] = one.types
-        made["mask"][row, :size] = 1
-        for name, owners in (("words", one.word_of), ("fields", one.field_of)):
+    for row, message in enumerate(messages):
+        size = len(message.ids)
+        arrays["ids"][row, :size] = message.ids
+        arrays["types"][row, :size] = message.types
+        arrays["mask"][row, :size] = 1
+        for name, owners in (("words", message.word_of), ("fields", message.field_of)):
             for token, owner in enumerate(owners):
                 if owner >= 0:
-                    made[name][row, owner, token] = 1
-        if one.words:
-            made["features"][row, : len(one.words)] = one.features
+                    arrays[name][row, owner, token] = 1
+        if message.words:
+            arrays["features"][row, : len(message.words)] = message.features
     for name in ("words", "fields"):
-        made[name] /= np.maximum(made[name].sum(-1, keepdims=True), 1)
-    return made
+        arrays[name] /= np.maximum(arrays[name].sum(-1, keepdims=True), 1)
+    return arrays
 
 
 def card_arrays(schema: Schema) -> dict[str, Array]:
@@ -85,7 +85,10 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
     return {
         "ids": ids,
         "mask": (ids != 0).astype(np.int64),
-        **{name: one / np.maximum(one.sum(-1, keepdims=True), 1) for name, one in flat.items()},
+        **{
+            name: parameter / np.maximum(parameter.sum(-1, keepdims=True), 1)
+            for name, parameter in flat.items()
+        },
         "parameters": schema.parameter_features(),
         "tools": schema.tool_features(),
     }
@@ -100,8 +103,8 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
         nodes, LINKS), words that a name or a description has, and fields whose names are alike;
         ``present`` (n, nodes), which nodes are there.
     """
-    words = max(1, *(len(one.words) for one in messages))
-    fields = max(1, *(len(one.fields) for one in messages))
+    words = max(1, *(len(message.words) for message in messages))
+    fields = max(1, *(len(message.fields) for message in messages))
     before = words + fields
     types = np.concatenate([np.repeat([0, FIELD_NODE], [words, fields]), schema.types()])
     relations = 6 * types[:, None] + types[None]
@@ -111,15 +114,15 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     links = np.zeros((len(messages), before, fields + schema.size, LINKS), dtype=np.float32)
     present = np.zeros((len(messages), before + schema.size), dtype=bool)
     present[:, before:] = True
-    related = _field_relations(schema, {name for one in messages for name in one.fields})
-    for row, one in enumerate(messages):
-        present[row, : len(one.words)] = True
-        present[row, words : words + len(one.fields)] = True
-        for place, name in enumerate(one.fields):
+    related = _field_relations(schema, {name for message in messages for name in message.fields})
+    for row, message in enumerate(messages):
+        present[row, : len(message.words)] = True
+        present[row, words : words + len(message.fields)] = True
+        for position, name in enumerate(message.fields):
             for node, kind in related[name]:
-                links[row, words + place, fields + node, 2 if kind == SAME_NAME else 3] = 1
-        for word, own in enumerate(one.stems):
-            for field, stems in enumerate(one.field_stems):
+                links[row, words + position, fields + node, 2 if kind == SAME_NAME else 3] = 1
+        for word, own in enumerate(message.stems):
+            for field, stems in enumerate(message.field_stems):
                 links[row, word, field, 0] = own in stems
             for channel, known in enumerate((schema.named, schema.told)):
                 for node in known.get(own, ()):
@@ -128,38 +131,44 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
 
 
 def _field_relations(schema: Schema, names: set[str]) -> dict[str, list[tuple[int, int]]]:
-    found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    relations: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
     nodes = [
-        *((place, one.name) for place, (_, one) in enumerate(schema.parameters, len(schema.tools))),
-        *((place, name) for place, (_, name) in enumerate(schema.results, schema.first_result)),
+        *(
+            (position, parameter.name)
+            for position, (_, parameter) in enumerate(schema.parameters, len(schema.tools))
+        ),
+        *(
+            (position, name)
+            for position, (_, name) in enumerate(schema.results, schema.first_result)
+        ),
     ]
     for name in names:
         for node, own in nodes:
             if kind := likeness(own, name):
-                found[name].append((node, kind))
-    return found
+                relations[name].append((node, kind))
+    return relations
 
 
 def name_likeness(schema: Schema) -> Array:
     """Return how parameters' and result fields' names are alike, (parameters, fields, 2)."""
-    made = np.zeros((len(schema.parameters), len(schema.results), 2), dtype=np.float32)
-    for place, (_, parameter) in enumerate(schema.parameters):
+    likenesses = np.zeros((len(schema.parameters), len(schema.results), 2), dtype=np.float32)
+    for position, (_, parameter) in enumerate(schema.parameters):
         for field, (_, name) in enumerate(schema.results):
             kind = likeness(parameter.name, name)
-            made[place, field] = (kind == SAME_NAME, kind == LIKE_NAME)
-    return made
+            likenesses[position, field] = (kind == SAME_NAME, kind == LIKE_NAME)
+    return likenesses
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
     """Return how parameters' and context fields' names are alike, (n, parameters, fields, 2)."""
-    fields = max(1, *(len(one.fields) for one in messages))
-    made = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
-    for row, one in enumerate(messages):
-        for field, name in enumerate(one.fields):
-            for place, (_, parameter) in enumerate(schema.parameters):
+    fields = max(1, *(len(message.fields) for message in messages))
+    likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
+    for row, message in enumerate(messages):
+        for field, name in enumerate(message.fields):
+            for position, (_, parameter) in enumerate(schema.parameters):
                 kind = likeness(parameter.name, name)
-                made[row, place, field] = (kind == SAME_NAME, kind == LIKE_NAME)
-    return made
+                likenesses[row, position, field] = (kind == SAME_NAME, kind == LIKE_NAME)
+    return likenesses
 
 
 def case_arrays(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
@@ -174,7 +183,7 @@ def case_arrays(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
     """
     count, tools = len(cases), len(schema.tools)
     parameters, results = len(schema.parameters), len(schema.results)
-    made: dict[str, Array] = {
+    arrays: dict[str, Array] = {
         "has": np.zeros((count, tools), dtype=np.float32),
         "kinds": np.zeros((count, parameters, KIND_COUNT), dtype=np.float32),
         "choices": np.zeros((count, len(schema.choices)), dtype=np.float32),
@@ -184,38 +193,38 @@ def case_arrays(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
     for row, (_, steps) in enumerate(cases):
         before = tools
         for step in steps:
-            made["has"][row, step.tool] += 1
-            made["pairs"][row, before, step.tool] = 1
+            arrays["has"][row, step.tool] += 1
+            arrays["pairs"][row, before, step.tool] = 1
             before = step.tool
-            for one in step.arguments:
-                made["kinds"][row, one.parameter, one.kind] += 1
-                if one.kind == CHOICE:
-                    made["choices"][row, one.node] += 1
-                elif one.kind == STEP:
-                    made["fields"][row, one.parameter, one.node] += 1
-        made["pairs"][row, before, tools] = 1
-    times = np.maximum(made["has"], 1)
+            for argument in step.arguments:
+                arrays["kinds"][row, argument.parameter, argument.kind] += 1
+                if argument.kind == CHOICE:
+                    arrays["choices"][row, argument.node] += 1
+                elif argument.kind == STEP:
+                    arrays["fields"][row, argument.parameter, argument.node] += 1
+        arrays["pairs"][row, before, tools] = 1
+    times = np.maximum(arrays["has"], 1)
     owner = np.array([tool for tool, _ in schema.parameters], dtype=np.int64)
-    chosen = np.array([owner[place] for place, _ in schema.choices], dtype=np.int64)
-    made["kinds"] /= times[:, owner][..., None]
-    made["choices"] /= times[:, chosen]
-    made["fields"] /= times[:, owner][..., None]
-    made["has"] = (made["has"] > 0).astype(np.float32)
-    return made
+    chosen = np.array([owner[position] for position, _ in schema.choices], dtype=np.int64)
+    arrays["kinds"] /= times[:, owner][..., None]
+    arrays["choices"] /= times[:, chosen]
+    arrays["fields"] /= times[:, owner][..., None]
+    arrays["has"] = (arrays["has"] > 0).astype(np.float32)
+    return arrays
 
 
 def case_spans(cases: Sequence[Case]) -> list[tuple[int, int, int, int]]:
     """Return case, parameter, first and last word of every argument that cases took from words."""
-    found = []
+    spans = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
-            for one in step.arguments:
-                if one.kind == SPAN:
-                    found.append((row, one.parameter, *one.spans[0]))
-                elif one.kind == NUMBER:
-                    number = message.numbers[one.numbers[0]]
-                    found.append((row, one.parameter, number.first, number.last))
-    return found
+            for argument in step.arguments:
+                if argument.kind == SPAN:
+                    spans.append((row, argument.parameter, *argument.spans[0]))
+                elif argument.kind == NUMBER:
+                    number = message.numbers[argument.numbers[0]]
+                    spans.append((row, argument.parameter, number.first, number.last))
+    return spans
 
 
 def context_uses(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
@@ -246,11 +255,11 @@ def case_fields(schema: Schema, cases: Sequence[Case], messages: Sequence[Messag
 
 def tool_sequences(cases: Sequence[Case], end: int) -> Array:
     """Return the tools of each case and the end after them, (cases, CASE_STEPS), -1 beyond."""
-    made = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
+    sequences = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
     for row, (_, steps) in enumerate(cases):
         tools = [*(step.tool for step in steps), end][:CASE_STEPS]
-        made[row, : len(tools)] = tools
-    return made
+        sequences[row, : len(tools)] = tools
+    return sequences
 
 
 def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""What cases say of a toolbox's nodes, weighed by how near their messages are to this one."""
+"""Votes of cases on a toolbox's nodes, weighed by how near their messages are, for training."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CaseArrays:
 
 @dataclass(slots=True)
 class CaseVotes:
-    """What cases say for n messages.
+    """Votes of cases for n messages.
 
     Attributes:
         states: Added to each node of the toolbox (n, nodes, size).

@@ -73,7 +73,7 @@ class EagerNetwork:
 
 
 class EagerPointers:
-    """The same as ``pointing.Pointers``, by torch."""
+    """Points as ``pointing.Pointers`` does, by torch."""
 
     def __init__(
         self, network: ParserNetwork, memory: Memory, schema: Schema, message: Message

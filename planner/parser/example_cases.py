@@ -8,8 +8,7 @@ from typing import Any
 
 from casewright.errors import PlanError
 from casewright.planner.parse import parse_plan
-from casewright.planner.plan import Plan
-from casewright.planner.shape import context_fields
+from casewright.planner.plan import Plan, context_fields
 from casewright.tools import Toolbox
 
 #: What stands for a context field's value where only its name is known.

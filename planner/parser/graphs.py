@@ -1,67 +1,24 @@
 """The plan parser's layers as ONNX graphs.
 
-The encoder is BERT's (arXiv 1810.04805); joint and decoding layers are those of a Transformer that
-normalises first, the joint ones with a bias for each pair of nodes (RAT-SQL, arXiv 1911.04942).
+Joint and decoding layers are those of a Transformer that normalises first, the joint ones with a
+bias for each pair of nodes (RAT-SQL, arXiv 1911.04942).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.parser.graph_building import FUSED, Graph
-from casewright.planner.parser.layers import Floats, Weights
+from casewright.stores.encoders.bert import HEAD
+from casewright.stores.encoders.onnx_graph import FUSED, Floats, Graph, Weights
 
-#: Dimensions of an attention head, of all layers.
-HEAD = 32
 #: The decoder's layers over steps, and over the arguments of a step.
 STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
 #: Keys and values of joint states (1, heads, nodes, HEAD), by the decoding layer that looks there,
 #: and which nodes are ``present`` (1, nodes).
 Kept = dict[str, NDArray[Any]]
-
-
-class Encoder:
-    """Reads tokens. Thread-safe.
-
-    Args:
-        weights: Of the whole network, by name.
-    """
-
-    def __init__(self, weights: Weights) -> None:
-        graph = Graph(weights, epsilon=1e-12)
-        tables = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
-        parts = [graph.weight(f"encoder.embeddings.{table}.weight") for table in tables]
-        parts.append(graph.weight("encoder.embeddings.LayerNorm.bias"))
-        states = graph.node(
-            "EmbedLayerNormalization", "ids", "types", *parts, domain=FUSED, epsilon=1e-12
-        )
-        heads = len(weights["encoder.embeddings.LayerNorm.bias"]) // HEAD
-        for number in range(sum(name.endswith(".intermediate.dense.bias") for name in weights)):
-            layer = f"encoder.encoder.layer.{number}"
-            parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
-            weight, bias = graph.affine(*parts)
-            seen = graph.node("Attention", states, weight, bias, domain=FUSED, num_heads=heads)
-            output = f"{layer}.attention.output"
-            states, _ = graph.added(states, seen, f"{output}.dense", f"{output}.LayerNorm")
-            inner = graph.gelu(states, f"{layer}.intermediate.dense")
-            output = f"{layer}.output"
-            states, _ = graph.added(states, inner, f"{output}.dense", f"{output}.LayerNorm")
-        self._session = graph.opened({"ids": np.int32, "types": np.int32}, states)
-
-    def __call__(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
-        """Return the states (tokens, width) of a text's tokens.
-
-        Args:
-            ids: Of the tokens.
-            types: 0 for the message's tokens, 1 for the context's.
-        """
-        feed = {"ids": np.array([ids], np.int32), "types": np.array([types], np.int32)}
-        states: Floats = self._session(**feed)[0][0]
-        return states
 
 
 class JointLayers:

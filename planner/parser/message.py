@@ -1,4 +1,4 @@
-"""What the plan parser sees of a message: tokens, the words that they belong to, the context."""
+"""A message as the plan parser sees it: tokens, the words that they belong to, the context."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Message:
 
 def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> Message:
     """Tokenise a question and its context; what is longer than is read is cut."""
-    words = [found.span() for found in RUNS.finditer(question)][:MAX_WORDS]
+    words = [run.span() for run in RUNS.finditer(question)][:MAX_WORDS]
     encoded = tokenizer.encode(question, add_special_tokens=False)
     ids, word_of = [CLS], [-1]
     at = 0
@@ -100,13 +100,13 @@ def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]
     known = {name: value for name, value in context.items() if value is not None}
     fields = list(known)[:MAX_FIELDS]
     stems = []
-    for place, name in enumerate(fields):
+    for number, name in enumerate(fields):
         value = str(known[name])[:VALUE_CHARACTERS]
         text = f"{' '.join(words_in(name))}: {value}"
         own = tokenizer.encode(text, add_special_tokens=False).ids[:FIELD_TOKENS]
         ids += [*own, SEP]
         types += [1] * (len(own) + 1)
-        field_of += [place] * len(own) + [-1]
+        field_of += [number] * len(own) + [-1]
         word_of += [-1] * (len(own) + 1)
         stems.append(frozenset(map(stem, words_in(value))))
     return Message(
@@ -133,11 +133,11 @@ def stem(word: str) -> str:
 
 
 def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[float]]:
-    found, end = [], 0
+    features, end = [], 0
     for start, stop in words:
         word, gap = question[start:stop], question[end:start]
         begins = not end or any(char in _BREAKS for char in gap)
-        found.append(
+        features.append(
             [
                 float(word[0].isupper() and not begins),
                 float(word[0].isupper() and begins),
@@ -148,15 +148,15 @@ def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[floa
             ]
         )
         end = stop
-    return found
+    return features
 
 
 def _numbers(question: str, words: Sequence[tuple[int, int]]) -> list[Number]:
-    found = []
+    numbers = []
     for mention in number_mentions(question):
         own = [
             w for w, (start, end) in enumerate(words) if start < mention.end and mention.start < end
         ]
         if own:
-            found.append(Number(mention.value, own[0], own[-1]))
-    return found
+            numbers.append(Number(mention.value, own[0], own[-1]))
+    return numbers

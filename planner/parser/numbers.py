@@ -54,6 +54,9 @@ _UNITS = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "yea
 _UNITS |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
 _TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
 
+#: A plan's numbers have 64 bits.
+TOO_LARGE = 2**63
+
 
 @dataclass(frozen=True, slots=True)
 class NumberMention:
@@ -66,20 +69,21 @@ class NumberMention:
 
 def number_mentions(text: str) -> list[NumberMention]:
     """Return the numbers that a text may mean, in its order; one place may mean several."""
-    tokens = [(found[0].casefold(), *found.span()) for found in _TOKEN.finditer(text)]
+    tokens = [(mentions[0].casefold(), *mentions.span()) for mentions in _TOKEN.finditer(text)]
     seen: dict[NumberMention, None] = {}
-    for place in range(len(tokens)):
-        for mention in _at(tokens, place):
-            seen.setdefault(mention)
+    for position in range(len(tokens)):
+        for mention in _at(tokens, position):
+            if abs(mention.value) < TOO_LARGE:
+                seen.setdefault(mention)
     return list(seen)
 
 
-def _at(tokens: list[tuple[str, int, int]], place: int) -> Iterator[NumberMention]:
-    word, start, end = tokens[place]
+def _at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[NumberMention]:
+    word, start, end = tokens[position]
     for value in _values(word):
         yield NumberMention(value, start, end)
         total, last = value, end
-        for after, (other, _, stop) in enumerate(tokens[place + 1 : place + 5], place + 1):
+        for after, (other, _, stop) in enumerate(tokens[position + 1 : position + 5], position + 1):
             if other in ("and", "a", "an") and after + 1 < len(tokens):
                 continue
             if (scale := _SCALES.get(other)) is not None:
@@ -96,7 +100,7 @@ def _at(tokens: list[tuple[str, int, int]], place: int) -> Iterator[NumberMentio
 
 
 def _joins(total: float, value: float, word: str) -> bool:
-    """Say whether a word goes on with a number, as in ``forty two`` and ``one and a half``."""
+    """Return whether a word goes on with a number, as in ``forty two`` and ``one and a half``."""
     if word == "half":
         return True
     return 0 < value < 100 and total >= 20 and total % (10 if value < 10 else 100) == 0

@@ -1,4 +1,4 @@
-"""What each argument may be under the plan language: the masks by which every plan is valid."""
+"""Masks of what each argument may be under the plan language, by which every plan is valid."""
 
 from __future__ import annotations
 
@@ -31,35 +31,38 @@ class Options:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        parameters = [one for _, one in schema.parameters]
-        self.plain: Mask = np.array([_plain(one) for one in parameters]).reshape(-1, PLAIN)
+        parameters = [parameter for _, parameter in schema.parameters]
+        plain = [_plain(parameter) for parameter in parameters]
+        self.plain: Mask = np.array(plain, dtype=bool).reshape(-1, PLAIN)
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
-        for choice, (place, _) in enumerate(schema.choices):
-            self.choices[place, choice] = True
+        for choice, (number, _) in enumerate(schema.choices):
+            self.choices[number, choice] = True
         self.owner = np.array([tool for tool, _ in schema.results], dtype=np.int64)
-        self.steps: Mask = np.array([Source.STEP in one.sources for one in parameters], dtype=bool)
+        self.steps: Mask = np.array(
+            [Source.STEP in parameter.sources for parameter in parameters], dtype=bool
+        )
         self.nothing = next(
             n for n, tool in enumerate(schema.tools) if tool.name == NO_EVIDENCE.name
         )
 
     def plain_of(self, message: Message) -> Mask:
         """Return ``plain`` for a message: spans need words, numbers one that fits."""
-        made = self.plain.copy()
-        made[:, 4] &= bool(message.words)
-        for place, (_, one) in enumerate(self.schema.parameters):
-            if made[place, 5]:
-                made[place, 5] = any(number_for(one, n) is not None for n in message.numbers)
-            made[place, 1] &= one.fits(message.question)
-        return made
+        mask = self.plain.copy()
+        mask[:, 4] &= bool(message.words)
+        for number, (_, parameter) in enumerate(self.schema.parameters):
+            if mask[number, 5]:
+                mask[number, 5] = any(number_for(parameter, n) is not None for n in message.numbers)
+            mask[number, 1] &= parameter.fits(message.question)
+        return mask
 
     def context_of(self, message: Message, context: Mapping[str, Any], width: int) -> Mask:
         """Return which context fields each parameter may take (parameters, width)."""
-        made = np.zeros((len(self.schema.parameters), width), dtype=bool)
-        for place, (_, one) in enumerate(self.schema.parameters):
-            if Source.CONTEXT in one.sources:
+        mask = np.zeros((len(self.schema.parameters), width), dtype=bool)
+        for number, (_, parameter) in enumerate(self.schema.parameters):
+            if Source.CONTEXT in parameter.sources:
                 for field, name in enumerate(message.fields):
-                    made[place, field] = one.fits(context[name])
-        return made
+                    mask[number, field] = parameter.fits(context[name])
+        return mask
 
     def callable_with(self, able: Mask) -> Mask:
         """Return which tools may be called (tools,), by what can be given (parameters,)."""
@@ -70,11 +73,11 @@ class Options:
 
     def results_of(self, parameter: int, before: Sequence[int], places: int) -> Mask:
         """Return which results of the steps before a parameter may take (places, fields)."""
-        made = np.zeros((places, len(self.owner)), dtype=bool)
+        mask = np.zeros((places, len(self.owner)), dtype=bool)
         if self.steps[parameter]:
             for step, tool in enumerate(before[:places]):
-                made[step] = self.owner == tool
-        return made
+                mask[step] = self.owner == tool
+        return mask
 
 
 def number_for(parameter: Parameter, number: Number) -> int | float | None:

@@ -52,7 +52,7 @@ class ReadStep:
 
 
 def pointed(
-    one: Argument, message: Message, schema: Schema, words: int, fields: int
+    argument: Argument, message: Message, schema: Schema, words: int, fields: int
 ) -> tuple[int, int]:
     """Return the first node that an argument points to, and the one past the last.
 
@@ -63,17 +63,17 @@ def pointed(
         words: Places of words, before those of context fields and of the toolbox's nodes.
         fields: Places of context fields.
     """
-    if one.kind == SPAN:
-        return one.spans[0][0], one.spans[0][1] + 1
-    if one.kind == NUMBER:
-        number = message.numbers[one.numbers[0]]
+    if argument.kind == SPAN:
+        return argument.spans[0][0], argument.spans[0][1] + 1
+    if argument.kind == NUMBER:
+        number = message.numbers[argument.numbers[0]]
         return number.first, number.last + 1
     first = {
         CONTEXT: words,
         CHOICE: words + fields + schema.first_choice,
         STEP: words + fields + schema.first_result,
-    }.get(one.kind)
-    return (0, 0) if first is None else (first + one.node, first + one.node + 1)
+    }.get(argument.kind)
+    return (0, 0) if first is None else (first + argument.node, first + argument.node + 1)
 
 
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
@@ -84,49 +84,49 @@ def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | 
     tools = [numbers[tool] for tool in plan.tools]
     steps = []
     for tool, step in zip(tools, plan.steps, strict=True):
-        found = []
-        for place in schema.parameters_of(tool):
-            value = step.argument(schema.parameters[place][1].name)
-            own = _argument(place, value, tools, schema, message)
+        arguments = []
+        for slot in schema.parameters_of(tool):
+            value = step.argument(schema.parameters[slot][1].name)
+            own = _argument(slot, value, tools, schema, message)
             if own is None:
                 return None
-            found.append(own)
-        steps.append(ReadStep(tool, tuple(found)))
+            arguments.append(own)
+        steps.append(ReadStep(tool, tuple(arguments)))
     return steps
 
 
 def _argument(
-    place: int, value: Value | None, tools: list[int], schema: Schema, message: Message
+    slot: int, value: Value | None, tools: list[int], schema: Schema, message: Message
 ) -> Argument | None:
-    parameter = schema.parameters[place][1]
+    parameter = schema.parameters[slot][1]
     match value:
         case None:
-            return Argument(place)
+            return Argument(slot)
         case QuestionRef():
-            return Argument(place, QUESTION)
+            return Argument(slot, QUESTION)
         case Literal(bool(truth)):
-            return Argument(place, TRUE if truth else FALSE)
+            return Argument(slot, TRUE if truth else FALSE)
         case Literal(str(text)):
             if text in parameter.choices:
                 pairs = enumerate(schema.choices)
                 return Argument(
-                    place, CHOICE, node=next(n for n, own in pairs if own == (place, text))
+                    slot, CHOICE, node=next(n for n, own in pairs if own == (slot, text))
                 )
             spans = tuple(message.find(text)) or tuple(_closest(text, message))
-            return Argument(place, SPAN, spans=spans) if spans else None
+            return Argument(slot, SPAN, spans=spans) if spans else None
         case Literal(number):
-            own = tuple(n for n, one in enumerate(message.numbers) if one.value == number)
-            return Argument(place, NUMBER, numbers=own) if own else None
+            own = tuple(n for n, mention in enumerate(message.numbers) if mention.value == number)
+            return Argument(slot, NUMBER, numbers=own) if own else None
         case ContextRef(name):
             if name not in message.fields:
                 return None
-            return Argument(place, CONTEXT, node=message.fields.index(name))
+            return Argument(slot, CONTEXT, node=message.fields.index(name))
         case StepRef(step, name, index) if 1 <= step <= len(tools) and index < RESULTS:
             owner = (tools[step - 1], name)
             if owner not in schema.results:
                 return None
             node = schema.results.index(owner)
-            return Argument(place, STEP, node=node, step=step - 1, index=index)
+            return Argument(slot, STEP, node=node, step=step - 1, index=index)
     return None
 
 
@@ -136,6 +136,6 @@ def _closest(text: str, message: Message) -> Iterator[tuple[int, int]]:
     from casewright.planner.parser.wording import words_in
 
     wanted = {stem(word) for word in words_in(text)}
-    own = [place for place, word in enumerate(message.stems) if word in wanted]
-    if own and 2 * len({message.stems[place] for place in own}) >= len(wanted):
+    own = [number for number, word in enumerate(message.stems) if word in wanted]
+    if own and 2 * len({message.stems[number] for number in own}) >= len(wanted):
         yield own[0], own[-1]

@@ -129,7 +129,7 @@ class Pointers:
 
     @property
     def start(self) -> Floats:
-        """What the first step is told (size,)."""
+        """Input of the first step (size,)."""
         start: Floats = self._layers.start + self._layers.table["place"][0]
         return start
 

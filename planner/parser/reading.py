@@ -14,13 +14,14 @@ from casewright.planner.parser.arrays import (
     name_likeness,
     pair_arrays,
 )
-from casewright.planner.parser.graphs import Encoder, JointLayers
+from casewright.planner.parser.graphs import JointLayers
 from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.pointing import Joint, Pointers, Pointing
 from casewright.planner.parser.schema import CONTEXT as FIELD
 from casewright.planner.parser.schema import WORD, Schema
 from casewright.planner.parser.votes import CaseVotes, Known
+from casewright.stores.encoders.bert import Bert
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,7 @@ class ArrayNetwork:
     """
 
     def __init__(self, weights: Weights) -> None:
-        self._encoder, self._joint = Encoder(weights), JointLayers(weights)
+        self._encoder, self._joint = Bert(weights, "encoder."), JointLayers(weights)
         self._votes, self._pointing = CaseVotes(weights), Pointing(weights)
         self._linear = {name: Linear(weights, name) for name in _LINEAR}
         self._types = weights["node_type.weight"]
@@ -97,15 +98,21 @@ class ArrayNetwork:
 
     def _read(self, message: Message) -> tuple[Floats, Floats, Floats]:
         """Return the states of a message (encoder,), of its words and of its context fields."""
-        states = self._encoder(message.ids, message.types)
+        states = self._states(message.ids, message.types)
         arrays = message_arrays([message])
         own = states[: message.types.index(1) if 1 in message.types else None]
         return own.mean(0), arrays["words"][0] @ states, arrays["fields"][0] @ states
 
+    def _states(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
+        """Return the states of a text's tokens (tokens, encoder)."""
+        tokens = np.array([ids])
+        states: Floats = self._encoder(tokens, np.array([types]), np.ones_like(tokens))[0]
+        return states
+
     def _nodes(self, schema: Schema) -> Floats:
         """Return the states of a toolbox's nodes (nodes, size)."""
         arrays = card_arrays(schema)
-        states = [self._encoder(card, [0] * len(card)) for card in schema.cards]
+        states = [self._states(card, [0] * len(card)) for card in schema.cards]
         width = arrays["ids"].shape[1]
         flat = np.concatenate([np.pad(own, ((0, width - len(own)), (0, 0))) for own in states])
         parts = np.split(arrays["nodes"] @ flat, np.cumsum(schema.sizes[:-1]))

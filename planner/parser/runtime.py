@@ -30,7 +30,7 @@ KEPT, MOST_TOOLS = 16, 512
 
 
 class Network(Protocol):
-    """What reads toolboxes and messages; see ``reading.ArrayNetwork``."""
+    """Reads toolboxes and messages; see ``reading.ArrayNetwork``."""
 
     def toolbox(self, schema: Schema, cases: Sequence[Case]) -> Any:
         """Return a toolbox with its cases as the network sees them."""

@@ -65,9 +65,9 @@ class Schema:
         for number, tool in enumerate(schema.tools):
             schema.results.extend((number, name) for name in tool.results)
             for parameter in tool.parameters:
-                place = len(schema.parameters)
+                slot = len(schema.parameters)
                 schema.parameters.append((number, parameter))
-                schema.choices.extend((place, choice) for choice in parameter.choices)
+                schema.choices.extend((slot, choice) for choice in parameter.choices)
         for number, tool in enumerate(schema.tools):
             schema._write(number, tool, tokenizer)
         schema._name()
@@ -75,12 +75,12 @@ class Schema:
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """How many tools, parameters, choices and result fields there are."""
+        """Numbers of tools, parameters, choices and result fields."""
         return len(self.tools), len(self.parameters), len(self.choices), len(self.results)
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return self.first_result + len(self.results)
 
     @property
@@ -109,17 +109,17 @@ class Schema:
         add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, DESCRIPTION)
         if tool.example is not None:
             add(f"for example: {tool.example.query}", number, EXAMPLE, shown=True)
-        for place in self.parameters_of(number):
-            parameter = self.parameters[place][1]
+        for slot in self.parameters_of(number):
+            parameter = self.parameters[slot][1]
             name = " ".join(words_in(parameter.name))
-            add(f"; {name}: {parameter.description}", len(self.tools) + place, PARAMETER)
+            add(f"; {name}: {parameter.description}", len(self.tools) + slot, PARAMETER)
             for choice, (owner, text) in enumerate(self.choices):
-                if owner == place:
+                if owner == slot:
                     spoken = " ".join(words_in(text)) or text
                     add(f", {spoken}", self.first_choice + choice, CHOICE)
-        for place, (owner, name) in enumerate(self.results):
+        for slot, (owner, name) in enumerate(self.results):
             if owner == number:
-                add(f"> {' '.join(words_in(name))}", self.first_result + place, FIELD)
+                add(f"> {' '.join(words_in(name))}", self.first_result + slot, FIELD)
         self.cards.append([*ids[: CARD - 1], SEP])
         self.node_of.append([*nodes[: CARD - 1], -1])
         self.example_of.append([*example[: CARD - 1], False])
@@ -132,7 +132,7 @@ class Schema:
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         yield from ((tool.name, tool.description) for tool in self.tools)
-        yield from ((one.name, one.description) for _, one in self.parameters)
+        yield from ((parameter.name, parameter.description) for _, parameter in self.parameters)
         yield from ((text, text) for _, text in self.choices)
         yield from ((name, name) for _, name in self.results)
 
@@ -149,19 +149,19 @@ class Schema:
     def _relations(self) -> NDArray[np.int64]:
         types = self.types()
         owner = self._owners()
-        found = 6 * types[:, None] + types[None]
+        relations = 6 * types[:, None] + types[None]
         same = (owner[:, None] == owner[None]) & (types[:, None] == types[None])
-        found[same & (types != CHOICES)[:, None]] = SAME_TOOL
+        relations[same & (types != CHOICES)[:, None]] = SAME_TOOL
         with_tool = (types == TOOL)[:, None] ^ (types == TOOL)[None]
-        found[with_tool & (owner[:, None] == owner[None])] = OWN_TOOL
-        for choice, (place, _) in enumerate(self.choices, self.first_choice):
-            node = len(self.tools) + place
-            found[choice, node] = found[node, choice] = OWN_PARAM
-        for place, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
+        relations[with_tool & (owner[:, None] == owner[None])] = OWN_TOOL
+        for choice, (slot, _) in enumerate(self.choices, self.first_choice):
+            node = len(self.tools) + slot
+            relations[choice, node] = relations[node, choice] = OWN_PARAM
+        for slot, (tool, parameter) in enumerate(self.parameters, len(self.tools)):
             for result, (other, name) in enumerate(self.results, self.first_result):
                 if other != tool and (kind := likeness(parameter.name, name)):
-                    found[place, result] = found[result, place] = kind
-        return found
+                    relations[slot, result] = relations[result, slot] = kind
+        return relations
 
     def _owners(self) -> NDArray[np.int64]:
         """Return the number of each node's tool."""
@@ -169,7 +169,7 @@ class Schema:
             [
                 *range(len(self.tools)),
                 *(tool for tool, _ in self.parameters),
-                *(self.parameters[place][0] for place, _ in self.choices),
+                *(self.parameters[slot][0] for slot, _ in self.choices),
                 *(tool for tool, _ in self.results),
             ],
             dtype=np.int64,
@@ -179,18 +179,22 @@ class Schema:
         """Return what is declared of each parameter, array (parameters, PARAMETER_FEATURES)."""
         rows = [
             [
-                *(source in one.sources for source in Source),
-                *(one.kind == kind for kind in KINDS),
-                one.required,
-                bool(one.choices),
+                *(source in parameter.sources for source in Source),
+                *(parameter.kind == kind for kind in KINDS),
+                parameter.required,
+                bool(parameter.choices),
             ]
-            for _, one in self.parameters
+            for _, parameter in self.parameters
         ]
         return np.array(rows, dtype=np.float32).reshape(len(rows), PARAMETER_FEATURES)
 
     def tool_features(self) -> NDArray[np.float32]:
         """Return what is known of each tool beside its card, array (tools, TOOL_FEATURES)."""
-        needs = {tool for tool, one in self.parameters if only_given(one) and one.required}
+        needs = {
+            tool
+            for tool, parameter in self.parameters
+            if only_given(parameter) and parameter.required
+        }
         rows = [
             [tool.name == NO_EVIDENCE.name, number in needs, not tool.parameters]
             for number, tool in enumerate(self.tools)
@@ -199,7 +203,7 @@ class Schema:
 
 
 def only_given(parameter: Parameter) -> bool:
-    """Say whether an argument can come from the context or an earlier step alone."""
+    """Return whether an argument can come from the context or an earlier step alone."""
     return not parameter.choices and parameter.sources <= {Source.CONTEXT, Source.STEP}
 
 
@@ -207,11 +211,11 @@ def only_given(parameter: Parameter) -> bool:
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
     """Return how a parameter's name is related to a field's: 0 where it is not."""
-    one, other = words_in(parameter), words_in(field)
-    if one == other:
+    words, other = words_in(parameter), words_in(field)
+    if words == other:
         return SAME_NAME
-    shared = set(one) & set(other) - {"id", "no", "code", "nr", "key", "name"}
-    if not one or not other:
+    shared = set(words) & set(other) - {"id", "no", "code", "nr", "key", "name"}
+    if not words or not other:
         return 0
-    ends = one == other[-len(one) :] or other == one[-len(other) :]
+    ends = words == other[-len(words) :] or other == words[-len(other) :]
     return LIKE_NAME if shared or ends else 0

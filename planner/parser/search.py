@@ -43,7 +43,7 @@ class Points(Protocol):
 
     @property
     def start(self) -> Floats:
-        """What the first step is told."""
+        """Input of the first step."""
 
     def next(self, fed: Floats, before: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
         """Return states, and logits of tools and the end, after some beginnings."""
@@ -96,7 +96,7 @@ class _Draft:
 
 
 class PlanSearch:
-    """Looks for the likeliest plans for one message.
+    """Search for the likeliest plans for a message.
 
     Args:
         points: The network, which has read the message with its toolbox.

@@ -1,4 +1,4 @@
-"""What cases say of a toolbox's nodes, weighed by how near their messages are to this one."""
+"""Votes of cases on a toolbox's nodes, weighed by how near their messages are to this one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What cases say for a message.
+    """Votes of cases for a message.
 
     Attributes:
         states: Added to each node of the toolbox (nodes, size).

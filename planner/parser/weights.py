@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +28,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ParserCard:
-    """How a plan parser was trained, and how sure it may be.
+    """Training of a plan parser, and the scale of its confidence.
 
     Attributes:
         slope, shift: Of the logistic curve by which a plan's log-probability is its probability
@@ -49,7 +49,7 @@ class ParserCard:
 
 
 def is_parser(folder: Path = FOLDER) -> bool:
-    """Say whether a folder holds a plan parser."""
+    """Return whether a folder holds a plan parser."""
     # The card is written last.
     return (folder / CARD).is_file() and (folder / WEIGHTS).is_file()
 
@@ -117,10 +117,7 @@ def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
     Raises:
         InputError: The folder's file cannot be read.
     """
-    from safetensors.numpy import load_file
-
-    base = load_file(packaged_minilm() / "model.safetensors")
-    base = {f"encoder.{name}": weight for name, weight in base.items()}
+    base = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return base | _trained(folder)
 
 

@@ -37,9 +37,12 @@ def written(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan
             Step(
                 schema.tools[step.tool].name,
                 tuple(
-                    (schema.parameters[one.parameter][1].name, _value(one, schema, message))
-                    for one in step.arguments
-                    if one.kind != OMIT
+                    (
+                        schema.parameters[argument.parameter][1].name,
+                        _value(argument, schema, message),
+                    )
+                    for argument in step.arguments
+                    if argument.kind != OMIT
                 ),
             )
             for step in steps
@@ -47,19 +50,21 @@ def written(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan
     )
 
 
-def _value(one: Argument, schema: Schema, message: Message) -> Value:
-    if one.kind == QUESTION:
+def _value(argument: Argument, schema: Schema, message: Message) -> Value:
+    if argument.kind == QUESTION:
         return QuestionRef()
-    if one.kind in (TRUE, FALSE):
-        return Literal(one.kind == TRUE)
-    if one.kind == SPAN:
-        return Literal(message.text(*one.spans[0]))
-    if one.kind == NUMBER:
-        number = number_for(schema.parameters[one.parameter][1], message.numbers[one.numbers[0]])
+    if argument.kind in (TRUE, FALSE):
+        return Literal(argument.kind == TRUE)
+    if argument.kind == SPAN:
+        return Literal(message.text(*argument.spans[0]))
+    if argument.kind == NUMBER:
+        number = number_for(
+            schema.parameters[argument.parameter][1], message.numbers[argument.numbers[0]]
+        )
         assert number is not None
         return Literal(number)
-    if one.kind == CHOICE:
-        return Literal(schema.choices[one.node][1])
-    if one.kind == CONTEXT:
-        return ContextRef(message.fields[one.node])
-    return StepRef(one.step + 1, schema.results[one.node][1], one.index)
+    if argument.kind == CHOICE:
+        return Literal(schema.choices[argument.node][1])
+    if argument.kind == CONTEXT:
+        return ContextRef(message.fields[argument.node])
+    return StepRef(argument.step + 1, schema.results[argument.node][1], argument.index)

@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 
 from casewright.domains import OpenDomain, find_domain
 from casewright.errors import InputError
-from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, plan_store, render_prompt
+from casewright.planner import (
+    AnnotatedQuery,
+    CasePlanner,
+    PlanRequest,
+    Reader,
+    plan_store,
+    render_prompt,
+)
 from casewright.planner.conversations import Conversation
 from casewright.planner.history.back_references import back_references, core, new_subject, refined
 from casewright.planner.history.mentions import Mention, by_price, by_word, named_in
-from casewright.planner.known_plans import KnownPlans
 from casewright.planner.plan_cases import similar_plans
 from casewright.planner.request import Turn
 from casewright.stores import default_encoder
 from tests.support.examples import at_most
-from tests.support.readers import UnexportedReader
 
 SHOP = find_domain("shopping")
 LISTED = """No language model is set up, so this answer quotes what was found.
@@ -46,7 +51,7 @@ STAND_ALONE = (
 @pytest.fixture(scope="module")
 def planner(shopping: OpenDomain) -> CasePlanner:
     assert SHOP.reader is not None
-    return CasePlanner(None, UnexportedReader(SHOP.reader))
+    return CasePlanner(None, Reader(SHOP.reader))
 
 
 def asked(
@@ -107,7 +112,7 @@ def test_policy_goes_on_with_its_topic(planner: CasePlanner, shopping: OpenDomai
     assert "return a pair of shoes" in str(plan)
 
 
-def test_shape_planner_takes_history_too(shopping: OpenDomain) -> None:
+def test_history_counts_without_a_reader_too(shopping: OpenDomain) -> None:
     planner = CasePlanner(shopping.plan_cases)
     request = asked(shopping, "what about the second one?", KEYBOARDS)
     plan = planner.plan(request).plan
@@ -239,7 +244,10 @@ def test_plan_case_of_a_follow_up_is_shown_with_its_turns_to_follow_ups_alone(
     with plan_store(cases, default_encoder()) as store:
         alone = similar_plans(store, asked(shopping, "its warranty?"), 4)
         followed = similar_plans(store, asked(shopping, "its warranty?", TABLET), 4)
-        assert KnownPlans(store).questions == ["is there a warranty"]
+        stands_alone = CasePlanner(store).plan(asked(shopping, "is there a guarantee"))
+    with plan_store(cases[1:], default_encoder()) as store:
+        without = CasePlanner(store).plan(asked(shopping, "is there a guarantee"))
+    assert (stands_alone.plan, stands_alone.confidence) == (without.plan, without.confidence)
     assert [one.query for one in alone] == ["is there a warranty"]
     assert {one.query for one in followed} == {"is there a warranty", "and its warranty?"}
     tail = render_prompt(asked(shopping, "its warranty?", TABLET), followed).tail

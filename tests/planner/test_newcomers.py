@@ -6,7 +6,6 @@ import pytest
 
 from casewright.domains import find_domain
 from casewright.planner import CasePlanner, PlanRequest, Reader, parse_plan
-from casewright.planner.newcomers import ReaderOrParserPlanner
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 
 
@@ -38,13 +37,14 @@ def reader() -> Reader:
 
 def test_a_tool_that_the_reader_lacks_is_planned_by_its_description(reader: Reader) -> None:
     request = PlanRequest("what is left on gift card 7305", Toolbox([SEARCH, BALANCE]))
-    result = ReaderOrParserPlanner(reader).plan(request)
+    result = CasePlanner(None, reader).plan(request)
     assert result.plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
-    assert result.planner == "parser"
+    assert result.planner == "case"
 
 
 def test_what_needs_no_such_tool_is_planned_by_the_reader(reader: Reader) -> None:
-    request = PlanRequest("do you sell wireless headphones", Toolbox([SEARCH, BALANCE]))
-    result = ReaderOrParserPlanner(reader).plan(request)
-    assert result.planner == "case"
-    assert result.plan == CasePlanner(None, reader).plan(request).plan
+    planner, question = CasePlanner(None, reader), "do you sell wireless headphones"
+    boxes = (Toolbox([SEARCH]), Toolbox([SEARCH, BALANCE]))
+    alone, beside = (planner.plan(PlanRequest(question, box)) for box in boxes)
+    assert beside.plan == alone.plan == parse_plan('s1 = prod_search(query="wireless headphones")')
+    assert beside.confidence == alone.confidence

@@ -11,7 +11,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
 from casewright.planner.parser.weights import ParserCard, save_parser
 from casewright.planner.parser_planner import ParserPlanner
-from casewright.tools import Toolbox
+from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
 from tests.support.encoders import HashingEncoder
 
@@ -67,3 +67,10 @@ def test_more_tools_than_are_read_at_once_are_refused_with_a_mend() -> None:
     tools = [replace(SHOP["find"], name=f"find_{number}") for number in range(513)]
     with pytest.raises(InputError, match=r"at most 512 tools at once, .* Narrow them"):
         ParserPlanner().plan(PlanRequest("do you sell tents", Toolbox(tools)))
+
+
+def test_a_toolbox_of_tools_without_parameters_is_planned_with() -> None:
+    toolbox = Toolbox([ToolSpec("opening_hours", "When the shop is open.")])
+    result = ParserPlanner().plan(PlanRequest("when are you open", toolbox))
+    assert str(result.plan) == "s1 = opening_hours()"
+    assert not result.fallback

@@ -1,0 +1,24 @@
+"""A planner with one plan for every request, for measurements and tests of the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from casewright.planner.plan import Plan
+from casewright.planner.request import PlanRequest, PlanResult
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPlanner:
+    """Answers every request with one plan."""
+
+    fixed: Plan
+    name: str = "fixed"
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan; see ``Planner``."""
+        return PlanResult(self.fixed, self.name)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan; see ``Planner``."""
+        return self.plan(request)
