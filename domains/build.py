@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from casewright.errors import StoreDamagedError, StoreError, StoreLockedError
+from casewright.domains.waiting import in_turn
+from casewright.errors import StoreDamagedError, StoreError
 from casewright.stores import Case, CaseSchema, CaseStore
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine
 from casewright.stores.progress import note, told_progress
 
-#: How long to wait for another process that builds or reads the same folder.
-LOCK_SECONDS = 60.0
-#: After which the user is told what is waited for.
-SILENT_SECONDS = 2.0
 MakeCases = Callable[[], Sequence[Case]]
 
 
@@ -120,11 +117,9 @@ def _acquire(cases: Path, name: str, *, anew: bool) -> tuple[str, Engine]:
 
 
 def _acquire_in_turn(cases: Path, name: str) -> tuple[str, Engine]:
-    try:
-        return connections.acquire(cases, lock_seconds=SILENT_SECONDS)
-    except StoreLockedError:
-        note(f"Waiting for another process that uses the {name} stores …")
-        return connections.acquire(cases, lock_seconds=LOCK_SECONDS)
+    return in_turn(
+        lambda seconds: connections.acquire(cases, lock_seconds=seconds), f"the {name} stores"
+    )
 
 
 def _mark(file: Path) -> str:

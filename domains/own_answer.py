@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, StoreError
-from casewright.planner.chat_text import Chat
+from casewright.planner.chat_call import Chat
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from casewright.stores import CaseStore, Hit
+from casewright.stores.hit import near_best as worth_showing
 from casewright.tools import CallContext, Search
 
 
@@ -33,9 +34,7 @@ def searches(
     def search(
         query: str, most: int, where: Mapping[str, Any], context: CallContext
     ) -> Sequence[Hit]:
-        hits = store.search(query, k, where=where)
-        best = max((hit.relevance for hit in hits), default=0.0)
-        near = [hit for hit in hits if hit.relevance >= max(min_relevance, near_best * best)]
-        return united(loop(query, 2 * k, where, context), near)
+        hits = worth_showing(store.search(query, k, where=where), min_relevance, near_best)
+        return united(loop(query, 2 * k, where, context), hits)
 
     return {"k": 3 * k, "search": search}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
-from casewright.domains.build import LOCK_SECONDS, SILENT_SECONDS
 from casewright.errors import StoreLockedError
 from casewright.stores import CaseSchema, CaseStore
 from casewright.stores.progress import note
+
+Opened = TypeVar("Opened")
+#: Seconds to wait for another process that builds or reads the same folder.
+LOCK_SECONDS = 60.0
+#: Seconds after which the user learns what is waited for.
+SILENT_SECONDS = 2.0
 
 
 def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
@@ -16,8 +23,19 @@ def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
     Raises:
         StoreError: It cannot be opened; see ``CaseStore``.
     """
+    return in_turn(
+        lambda seconds: CaseStore(schema, location, lock_seconds=seconds), f"the store {location}"
+    )
+
+
+def in_turn(open_within: Callable[[float], Opened], what: str) -> Opened:
+    """Return what a function opens that is given the seconds to wait; a long wait is announced.
+
+    Raises:
+        StoreLockedError: Another process holds it for longer than a minute.
+    """
     try:
-        return CaseStore(schema, location, lock_seconds=SILENT_SECONDS)
+        return open_within(SILENT_SECONDS)
     except StoreLockedError:
-        note(f"Waiting for another process that uses the store {location} …")
-        return CaseStore(schema, location, lock_seconds=LOCK_SECONDS)
+        note(f"Waiting for another process that uses {what} …")
+        return open_within(LOCK_SECONDS)

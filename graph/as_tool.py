@@ -16,19 +16,18 @@ from casewright.graph.nested import nested_config
 from casewright.graph.state import AskInput, RunContext
 
 
-class ToolArguments(BaseModel):
-    """What a model writes when it calls the tool."""
+class QuestionArgument(BaseModel):
+    """Arguments of a tool that takes no context from the model."""
 
     question: str = Field(description="One question, complete in itself.")
+
+
+class ToolArguments(QuestionArgument):
+    """Arguments of a tool that takes a context too."""
+
     context: dict[str, Any] | None = Field(
         default=None, description="What is known beside it, by name; leave it out if nothing is."
     )
-
-
-class QuestionArgument(BaseModel):
-    """What a model writes when it calls a tool that takes no context from it."""
-
-    question: str = Field(description="One question, complete in itself.")
 
 
 def as_tool(

@@ -27,6 +27,7 @@ from casewright.graph.state import AskInput, AskOutput, RunContext, RunState
 from casewright.graph.traces import TracedNode
 from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
 from casewright.tools import CallContext, Toolbox
+from casewright.tools.body import Body, Work
 
 Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
 #: Threads beside the steps' own: the node, and LangGraph's stream.
@@ -65,9 +66,9 @@ def build_graph(
     graph = StateGraph(
         RunState, context_schema=RunContext, input_schema=AskInput, output_schema=AskOutput
     )
-    graph.add_node("plan", TracedNode(nodes.plan, nodes.aplan, planned=False))
-    graph.add_node("execute", TracedNode(nodes.execute, nodes.aexecute, planned=True))
-    graph.add_node("generate", TracedNode(nodes.generate, nodes.agenerate, planned=True))
+    graph.add_node("plan", TracedNode(nodes.plan, planned=False))
+    graph.add_node("execute", TracedNode(nodes.execute, planned=True))
+    graph.add_node("generate", TracedNode(nodes.generate, planned=True))
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "execute")
     graph.add_edge("execute", "generate")
@@ -86,7 +87,7 @@ def build_graph(
 
 
 class _Nodes:
-    """The three nodes, each with an async twin."""
+    """The three nodes, each as the body of a blocking and of an awaiting call."""
 
     def __init__(
         self, toolbox: Toolbox, planner: Planner, generator: Generator, limits: Limits
@@ -96,29 +97,22 @@ class _Nodes:
         self.generator = generator
         self.limits = limits
 
-    def plan(self, state: RunState) -> dict[str, Any]:
+    def plan(self, state: RunState) -> Body[dict[str, Any]]:
         planner, request = self._asked(state)
-        return self._planned(planner.plan(request))
+        result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request))
+        return self._planned(result)
 
-    async def aplan(self, state: RunState) -> dict[str, Any]:
-        planner, request = self._asked(state)
-        return self._planned(await planner.aplan(request))
+    def execute(self, state: RunState) -> Body[dict[str, Any]]:
+        execution = self._execution(state)
+        return {"outcomes": (yield Work(lambda: execution.run(get_config()), execution.arun))}
 
-    def execute(self, state: RunState) -> dict[str, Any]:
-        return {"outcomes": self._execution(state).run(get_config())}
-
-    async def aexecute(self, state: RunState) -> dict[str, Any]:
-        return {"outcomes": await self._execution(state).arun()}
-
-    def generate(self, state: RunState) -> dict[str, Any]:
+    def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
-        request = self._evidence(state)
-        return self._answered(state, request, self.generator.generate(request), started)
-
-    async def agenerate(self, state: RunState) -> dict[str, Any]:
-        started = time.perf_counter()
-        request = self._evidence(state)
-        return self._answered(state, request, await self.generator.agenerate(request), started)
+        request, generator = self._evidence(state), self.generator
+        worded = yield Work(
+            lambda: generator.generate(request), lambda: generator.agenerate(request)
+        )
+        return self._answered(state, request, worded, started)
 
     def _asked(self, state: RunState) -> tuple[Planner, PlanRequest]:
         chosen = run_context()

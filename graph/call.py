@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from langgraph.errors import GraphBubbleUp
@@ -21,6 +22,7 @@ from casewright.graph.containment import contained
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
+from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.deadline import await_within, let_go, start_daemon
 from casewright.tools.plain import plain
 
@@ -55,7 +57,7 @@ class Call:
         The tool itself runs in a daemon thread: one that hangs is abandoned, and holds neither the
         run nor the process.
         """
-        future = start_daemon(self._retrying)
+        future = start_daemon(lambda: run(self._attempted()))
         done, _ = wait_for_futures([future], self.limits.step_seconds)
         self._finish(future, in_time=bool(done))
 
@@ -63,9 +65,9 @@ class Call:
         """Call the tool from an event loop; a tool that cannot await runs in a daemon thread."""
         work: asyncio.Future[Sequence[Row]]
         if self.tool.run_async is not None:
-            work = asyncio.ensure_future(self._aretrying())
+            work = asyncio.ensure_future(arun(self._attempted()))
         else:
-            work = asyncio.wrap_future(start_daemon(self._retrying))
+            work = asyncio.wrap_future(start_daemon(lambda: run(self._attempted())))
         try:
             # Not wait_for: a tool that swallows its cancellation would hold the run.
             done, _ = await asyncio.wait({work}, timeout=self.limits.step_seconds)
@@ -123,37 +125,26 @@ class Call:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tools raise anything
             self.error = f"{self.tool.name} failed: {told(error)}"
 
-    def _retrying(self) -> Sequence[Row]:
+    def _attempted(self) -> Body[Sequence[Row]]:
+        """Return the rows of the first attempt that succeeds."""
         policy = self.limits.retry
         while True:
-            self._starts()
-            try:
-                with contained(self.tool.name):
-                    return self._bounded(self._call_blocking(deepcopy(dict(self.arguments))))
-            except Exception as error:
-                if not self._again(policy, error):
-                    raise
-            if self._abandoned.wait(_pause(policy, self.attempts)):
-                # Nobody waits any more: a further call could only do harm.
-                raise TimeoutError
-
-    async def _aretrying(self) -> Sequence[Row]:
-        policy = self.limits.retry
-        assert self.tool.run_async is not None
-        while True:
-            self._starts()
+            self.attempts += 1
+            self.reports.clear()
             try:
                 with contained(self.tool.name):
                     own = deepcopy(dict(self.arguments))
-                    return self._bounded(await self.tool.run_async(own, self._heard))
+                    returned = yield Work(
+                        partial(self._blocking, own), partial(self._awaiting, own)
+                    )
+                    return self._bounded(returned)
             except Exception as error:
                 if not self._again(policy, error):
                     raise
-            await asyncio.sleep(_pause(policy, self.attempts))
-
-    def _starts(self) -> None:
-        self.attempts += 1
-        self.reports.clear()
+            pause = _pause(policy, self.attempts)
+            if (yield Work(partial(self._abandoned.wait, pause), partial(asyncio.sleep, pause))):
+                # Nobody waits any more: a further call could only do harm.
+                raise TimeoutError
 
     @property
     def _heard(self) -> CallContext:
@@ -181,7 +172,7 @@ class Call:
             return False
         return self.attempts < policy.max_attempts and _worth_it(policy, error)
 
-    def _call_blocking(self, own: Mapping[str, Any]) -> Any:
+    def _blocking(self, own: Mapping[str, Any]) -> Any:
         if self.tool.run is not None:
             return self.tool.run(own, self._heard)
         if self.tool.run_async is not None:
@@ -192,6 +183,10 @@ class Call:
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."
         )
+
+    async def _awaiting(self, own: Mapping[str, Any]) -> Any:
+        assert self.tool.run_async is not None
+        return await self.tool.run_async(own, self._heard)
 
     def _bounded(self, returned: Any) -> Sequence[Row]:
         kept = rows(self.tool, returned)[: self.limits.rows]

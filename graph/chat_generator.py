@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator
-from casewright.planner.chat_call import aask, ask
-from casewright.planner.chat_failure import failure
+from casewright.planner.chat_call import aask, ask, failure
 from casewright.planner.chat_planner import model_name
+from casewright.tools.body import Body, Work, arun, run
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -47,19 +47,25 @@ class ChatGenerator:
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return the model's answer; see ``Generator``."""
-        messages = self._messages(request)
-        try:
-            return self._read(ask(self._model, messages, self._seconds))
-        except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
-            return self._without(error, self._fallback.generate(request))
+        return run(self._wording(request))
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """The same, without blocking the event loop."""
+        """Return the model's answer, without blocking the event loop."""
+        return await arun(self._wording(request))
+
+    def _wording(self, request: GenerationRequest) -> Body[Generation]:
+        model, seconds, fallback = self._model, self._seconds, self._fallback
         messages = self._messages(request)
         try:
-            return self._read(await aask(self._model, messages, self._seconds))
+            answer = yield Work(
+                lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
+            )
+            return self._read(answer)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
-            return self._without(error, await self._fallback.agenerate(request))
+            other = yield Work(
+                lambda: fallback.generate(request), lambda: fallback.agenerate(request)
+            )
+            return self._without(error, other)
 
     def _messages(self, request: GenerationRequest) -> list[BaseMessage]:
         from langchain_core.messages import HumanMessage, SystemMessage

@@ -31,6 +31,7 @@ from casewright.graph.references import Known, MissingReferenceError
 from casewright.graph.traces import in_step
 from casewright.planner import Plan
 from casewright.tools import CallContext, Toolbox
+from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.plain import plain
 
 Write = Callable[[Any], None]
@@ -69,85 +70,88 @@ class Execution:
         self.limits = limits
         self.write = write
         self.began = time.perf_counter()
+        self._futures: dict[int, Any] = {}
+        self._places = threading.Semaphore(limits.concurrency)
+        self._aplaces = asyncio.Semaphore(limits.concurrency)
 
     def run(self, config: RunnableConfig) -> list[dict[str, Any]]:
-        """Run every step from a thread; returns one JSON-plain outcome a step, in plan order."""
+        """Run every step from a thread; return one JSON-plain outcome a step, in plan order."""
         if (config.get("max_concurrency") or _OWN_THREADS) < _OWN_THREADS:
             raise InputError(
                 f"max_concurrency={config['max_concurrency']} leaves no thread for the steps of a "
                 "plan. Leave it out, and bound the steps by Limits(concurrency=…); or use ainvoke."
             )
-        places = threading.Semaphore(self.limits.concurrency)
-        futures: list[Any] = []
+        return run(self._steps(lambda number: run(self._step(number))))
 
-        def step(number: int) -> dict[str, Any]:
-            try:
-                needed = {
-                    k: Outcome.from_json(futures[k - 1].result()) for k in self._needs(number)
-                }
-            except GraphInterrupt:
-                return _paused([])
-            call = self._prepared(number, needed)
-            if isinstance(call, Outcome):
-                return self._ended(call)
-            with places:
-                started = self._starts(number)
-                call.run()
-            return self._ended(self._outcome(number, call, started))
+    async def arun(self) -> list[dict[str, Any]]:
+        """Run every step on the event loop; return one JSON-plain outcome a step."""
 
-        for number in range(1, len(self.plan.steps) + 1):
-            futures.append(_task(step, number, self.plan.steps[number - 1].tool))
+        async def step(number: int) -> dict[str, Any]:
+            return await arun(self._step(number))
+
+        return await arun(self._steps(step))
+
+    def _steps(self, step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
+        numbers = range(1, len(self.plan.steps) + 1)
+        for number in numbers:
+            self._futures[number] = self._begun(step, number)
+        # On an event loop, one that raises is not to leave the others at work.
+        yield Work(lambda: None, lambda: asyncio.wait(list(self._futures.values())))
         ended: list[dict[str, Any]] = []
         asked: list[GraphInterrupt] = []
-        for future in futures:
+        for number in numbers:
             try:
-                ended.append(future.result())
+                ended.append((yield self._result(number)))
             except GraphInterrupt as interrupt:
                 asked.append(interrupt)
         if asked:
             return _paused(asked)
-        for number in range(1, len(ended) + 1):
+        for number in numbers:
             if self._stale(number, ended):
-                futures[number - 1] = _task(step, number, self.plan.steps[number - 1].tool)
-                ended[number - 1] = futures[number - 1].result()
+                self._futures[number] = self._begun(step, number)
+                ended[number - 1] = yield self._result(number)
         return ended
 
-    async def arun(self) -> list[dict[str, Any]]:
-        """Run every step on the event loop; returns one JSON-plain outcome a step."""
-        places = asyncio.Semaphore(self.limits.concurrency)
-        futures: list[Any] = []
+    def _step(self, number: int) -> Body[dict[str, Any]]:
+        needed: dict[int, Outcome] = {}
+        try:
+            for earlier in self._needs(number):
+                needed[earlier] = Outcome.from_json((yield self._result(earlier)))
+        except GraphInterrupt:
+            return _paused([])
+        call = self._prepared(number, needed)
+        if isinstance(call, Call):
+            started = yield Work(
+                partial(self._call, number, call), partial(self._acall, number, call)
+            )
+            call = call.outcome(f"s{number}", started=started, began=self.began)
+        return self._ended(call)
 
-        async def step(number: int) -> dict[str, Any]:
-            try:
-                # Shielded: a step that is cancelled must not cancel what others wait for.
-                needed = {
-                    k: Outcome.from_json(await asyncio.shield(futures[k - 1]))
-                    for k in self._needs(number)
-                }
-            except GraphInterrupt:
-                return _paused([])
-            call = self._prepared(number, needed)
-            if isinstance(call, Outcome):
-                return self._ended(call)
-            async with places:
-                started = self._starts(number)
-                await call.arun()
-            return self._ended(self._outcome(number, call, started))
+    def _call(self, number: int, call: Call) -> float:
+        with self._places:
+            started = self._starts(number)
+            call.run()
+        return started
 
-        for number in range(1, len(self.plan.steps) + 1):
-            futures.append(_task(step, number, self.plan.steps[number - 1].tool))
-            # Of a run that is cancelled nobody asks what its steps raised.
-            futures[-1].add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        await asyncio.wait(futures)
-        ends = [future.exception() for future in futures]
-        if asked := [end for end in ends if isinstance(end, GraphInterrupt)]:
-            return _paused(asked)
-        ended = [future.result() for future in futures]
-        for number in range(1, len(ended) + 1):
-            if self._stale(number, ended):
-                futures[number - 1] = _task(step, number, self.plan.steps[number - 1].tool)
-                ended[number - 1] = await futures[number - 1]
-        return ended
+    async def _acall(self, number: int, call: Call) -> float:
+        async with self._aplaces:
+            started = self._starts(number)
+            await call.arun()
+        return started
+
+    def _begun(self, step: Callable[[int], Any], number: int) -> Any:
+        """Call a step as a LangGraph task of its own name, and return the task's future."""
+        tool = self.plan.steps[number - 1].tool
+        own: Any = partial(step, number)
+        future = in_step(f"s{number}", tool, task(name=f"s{number} {tool}")(own))
+        # Of a run that is cancelled nobody asks what its steps raised.
+        future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return future
+
+    def _result(self, number: int) -> Work:
+        future = self._futures[number]
+        # Shielded: a step that is cancelled must not cancel what others wait for.
+        return Work(future.result, lambda: asyncio.shield(future))
 
     def _stale(self, number: int, ended: Sequence[Mapping[str, Any]]) -> bool:
         """Say whether a step was given other results than those that its run ends with.
@@ -198,9 +202,6 @@ class Execution:
         self.write({"event": "step_started", "step": f"s{number}", "tool": tool})
         return time.perf_counter()
 
-    def _outcome(self, number: int, call: Call, started: float) -> Outcome:
-        return call.outcome(f"s{number}", started=started, began=self.began)
-
     def _ended(self, outcome: Outcome) -> dict[str, Any]:
         self.write(
             {
@@ -223,9 +224,3 @@ def _paused(asked: Sequence[GraphInterrupt]) -> NoReturn:
     """
     open_questions = {one.id: one for interrupt in asked for one in interrupt.args[0]}
     raise GraphInterrupt(tuple(open_questions.values()))
-
-
-def _task(step: Callable[[int], Any], number: int, tool: str) -> Any:
-    """Call a step as a LangGraph task of its own name and return the task's future."""
-    own: Any = partial(step, number)
-    return in_step(f"s{number}", tool, task(name=f"s{number} {tool}")(own))

@@ -1,4 +1,4 @@
-"""Random plans that are DAGs, with tools that do nothing but take their time."""
+"""Random plans that are DAGs, with tools that only wait: to measure and to test executors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from casewright.planner import Literal, Plan, PlanRequest, PlanResult, Step, StepRef
+from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
 #: Steps of the longest plan.
@@ -21,7 +21,7 @@ _STEP = frozenset({Source.STEP})
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """A random plan: how long each step takes, and which earlier steps (from 0) it needs."""
+    """A random plan: the seconds of each step, and the earlier steps (from 0) that it needs."""
 
     seconds: Sequence[float]
     needs: Sequence[Sequence[int]]
@@ -35,7 +35,7 @@ class Dag:
         return Plan(tuple(steps))
 
     def critical_path(self) -> float:
-        """Return the seconds that no schedule can go below."""
+        """Return the seconds of the longest chain of steps, which no schedule can go below."""
         ends: list[float] = []
         for seconds, needs in zip(self.seconds, self.needs, strict=True):
             ends.append(seconds + max((ends[need] for need in needs), default=0.0))
@@ -56,7 +56,7 @@ def random_dag(
     longest: float = 0.15,
     max_steps: int = MAX_STEPS,
 ) -> Dag:
-    """Draw a plan of 1 to ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
+    """Return a random plan of 1 to ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
     size = rng.randint(1, max_steps)
     seconds = [round(rng.uniform(shortest, longest), 4) for _ in range(size)]
     needs = [
@@ -82,19 +82,3 @@ def work_toolbox() -> Toolbox:
     return Toolbox(
         [ToolSpec("work", "Waits.", (seconds, *inputs), ("value",), run=run, run_async=run_async)]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class FixedPlanner:
-    """Answers every request with one plan."""
-
-    fixed: Plan
-    name: str = "fixed"
-
-    def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan; see ``Planner``."""
-        return PlanResult(self.fixed, self.name)
-
-    async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan; see ``Planner``."""
-        return self.plan(request)

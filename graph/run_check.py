@@ -1,22 +1,14 @@
-"""Whether the parts of a saved answer can be what one run returned."""
+"""The check of a saved answer: can its parts be what one run returned?"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    with_config,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, with_config
 from typing_extensions import TypedDict
 
 from casewright.errors import PlanError
@@ -50,12 +42,11 @@ def checked_answer(data: Any) -> Answer:
         ValueError: It is none that a run returned; says what is wrong.
     """
     try:
-        for part, kind in _parts().items():
-            kind.validate_python(data if part == "answer" else data[part])
+        _written().model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in (part, *first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}") from None
+        path = first["loc"] if len(first["loc"]) > 1 else ("answer", *first["loc"])
+        raise ValueError(f"{'.'.join(map(str, path))}: {first['msg']}") from None
     answer = Answer.from_json(data)
     for wrong in _contradictions(answer):
         raise ValueError(wrong)
@@ -97,23 +88,27 @@ def _unlike_its_plan(answer: Answer) -> Iterator[str]:
 
 
 @cache
-def _parts() -> Mapping[str, TypeAdapter[Any]]:
-    """Return what checks an answer, and of its parts those that it leaves open."""
-    return {
-        "answer": TypeAdapter(_form(Answer)),
-        "evidence": TypeAdapter(Sequence[_form(Evidence)]),  # type: ignore[misc, arg-type]
-        "steps": TypeAdapter(Sequence[_form(Outcome)]),  # type: ignore[misc, arg-type]
-        "planner": TypeAdapter(_Planning),
-        "usage": TypeAdapter(_Usage),
-    }
+def _written() -> type[BaseModel]:
+    """Return the strict model of an answer as it is written."""
+    return _form(
+        Answer,
+        evidence=Sequence[_form(Evidence)],  # type: ignore[misc]
+        steps=Sequence[_form(Outcome)],  # type: ignore[misc]
+        planner=_Planning,
+        usage=_Usage,
+    )
 
 
-def _form(kind: type[Any]) -> type[BaseModel]:
+def _form(kind: type[Any], **parts: Any) -> type[BaseModel]:
     """Return a strict model of a dataclass: what is written is checked by what is read.
 
     A field that has a default is written too: a file without it is no whole one.
+
+    Args:
+        kind: The dataclass.
+        parts: Types of its fields that it leaves open.
     """
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind) | parts
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     given: dict[str, Any] = {
         one.name: (hints[one.name], Field(ge=0) if one.name in _NOT_NEGATIVE else ...)

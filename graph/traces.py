@@ -1,4 +1,4 @@
-"""What LangSmith and any callback handler see of a run, beside its inputs and outputs.
+"""Metadata of a run for LangSmith and any callback handler, beside its inputs and outputs.
 
 Every run within the graph has the tag ``casewright``. Metadata says which run, plan and step it is
 about, under names of our own, since an embedding team's metadata stands beside it. Of the scope,
@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, set_config_context
 from langgraph.config import get_config
 
+from casewright.graph.body_node import BodyNode
 from casewright.graph.run_context import run_context
+from casewright.tools.body import Body
 
 #: The name of the graph's run, and the tag of all runs within it.
 NAME = TAG = "casewright"
@@ -26,17 +28,16 @@ SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 Made = TypeVar("Made")
 
 
-class TracedNode(RunnableLambda[Any, Any]):
-    """A node, with a blocking and an awaiting form, whose trace says what it is about.
+class TracedNode(BodyNode):
+    """A node whose trace says what it is about.
 
     Args:
-        blocking: The node.
-        awaiting: Its async twin.
+        body: See ``BodyNode``.
         planned: Whether the state holds this run's plan by then.
     """
 
-    def __init__(self, blocking: Any, awaiting: Any, *, planned: bool) -> None:
-        super().__init__(blocking, afunc=awaiting)
+    def __init__(self, body: Callable[[Any], Body[dict[str, Any]]], *, planned: bool) -> None:
+        super().__init__(body)
         self.planned = planned
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -44,7 +45,7 @@ class TracedNode(RunnableLambda[Any, Any]):
         return super().invoke(input, self._described(input, config), **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Run the async twin."""
+        """Run the node, without blocking the event loop."""
         return await super().ainvoke(input, self._described(input, config), **kwargs)
 
     def _described(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:

@@ -19,6 +19,9 @@ from casewright.stores.schema import CaseSchema
 SLACK = 1e-5
 #: The greatest cosine of two vectors in single precision, or in a server's half, and more.
 POSSIBLE = 1.01
+#: Spread of the similarities between a query of length 1 and cases, in round numbers, as of
+#: sentences' MiniLM embeddings.
+SPREAD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,19 @@ class Asked:
         vector = np.append(lambda_b * units * spread(schema, shares), factor).astype(np.float32)
         slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
         return cls(schema, units, shares, lambda_b, factor, constant, vector, slack)
+
+    @property
+    def quality_leads(self) -> bool:
+        """Return whether the quality moves the score more than the similarity does.
+
+        An approximate index may not answer such a query: a graph (HNSW) leads to the neighbours of
+        a query by way of stored vectors, which are near each other by their facets, since the
+        stored quality is small. Neither is ``lambda_b`` a measure of it: the same ``lambda_b`` is
+        little for a quality from 0 to 1 and much for a log-perplexity. A stored quality has a
+        standard deviation of 0.1 (see ``quality``), so that the last number of the query's vector
+        is ten times what the quality adds to the score's spread.
+        """
+        return bool(abs(self.vector[-1]) / 10 > SPREAD * np.linalg.norm(self.vector[:-1]))
 
     def hits(self, points: Sequence[Point]) -> list[Hit]:
         """Return points as hits of this query, in their order.

@@ -1,8 +1,8 @@
-"""What a search and a retain answer with."""
+"""Results of a search and of a retain."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,7 +36,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What became of a case that was to be retained.
+    """The outcome of retaining a case.
 
     Attributes:
         id: The case's id, or for ``duplicate`` the id of its twin.
@@ -49,3 +49,9 @@ class Retained:
     id: str
     outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
     reason: str = ""
+
+
+def near_best(hits: Sequence[Hit], least: float, share: float) -> list[Hit]:
+    """Return the hits whose relevance is at least ``least``, and this share of the best one's."""
+    best = max((hit.relevance for hit in hits), default=0.0)
+    return [hit for hit in hits if hit.relevance >= max(least, share * best)]

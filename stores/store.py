@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores.approximate import quality_leads
 from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
 from casewright.stores.changes import Change, changed
@@ -221,7 +220,7 @@ class CaseStore:
         asked = self._asked(query, weights, lambda_b, where)
         if asked is None:
             return []
-        return self._finder.best(asked, k, where, exact=quality_leads(asked))
+        return self._finder.best(asked, k, where, exact=asked.quality_leads)
 
     def select(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import InputError
 from casewright.stores.engines.edge_payload import is_number, tag
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qdrant_client import models
 
 RANGE = ("gte", "gt", "lte", "lt")
+Kind = TypeVar("Kind")
 
 
 def check_where(where: Where | None) -> None:
@@ -39,26 +40,17 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
     """Return the conditions as a Qdrant filter; ``None`` where there are none."""
     from qdrant_client import models
 
-    check_where(where)
-    if not where:
-        return None
-    must: list[Any] = []
-    must_not: list[Any] = []
-    for name, value in where.items():
+    def condition(name: str, value: Any) -> models.FieldCondition:
         # A key is a path to Qdrant, in which a quoted part is taken as it is.
         part = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
         key = f"metadata.{part}"
         if _is_range(value):
-            must.append(models.FieldCondition(key=key, range=models.Range(**value)))  # type: ignore[arg-type]
-            continue
-        asked, into = _wanted(value, must, must_not)
-        match: Any
-        if isinstance(asked, (str, int)):
-            match = models.MatchValue(value=asked)
-        else:
-            match = models.MatchAny(any=list(asked))
-        into.append(models.FieldCondition(key=key, match=match))
-    return models.Filter(must=must, must_not=must_not)
+            return models.FieldCondition(key=key, range=models.Range(**value))
+        if _is_single(value):
+            return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+        return models.FieldCondition(key=key, match=models.MatchAny(any=list(value)))
+
+    return _filter(where, condition, models.Filter)
 
 
 def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
@@ -66,37 +58,37 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
 
     See ``edge_payload.payload``.
     """
-    from qdrant_edge import (
-        FieldCondition,
-        Filter,
-        MatchAny,
-        MatchValue,
-        NestedCondition,
-        RangeFloat,
-    )
+    import qdrant_edge as edge
 
+    def condition(name: str, value: Any) -> Any:
+        if _is_range(value):
+            inside: list[Any] = [
+                edge.FieldCondition(key="field", match=edge.MatchValue(name)),
+                edge.FieldCondition(key="value", range=edge.RangeFloat(**value)),
+            ]
+            return edge.NestedCondition("numbers", edge.Filter(must=inside))
+        items = [value] if _is_single(value) else value
+        return edge.FieldCondition(
+            key="tags", match=edge.MatchAny([tag(name, item) for item in items])
+        )
+
+    return _filter(where, condition, edge.Filter)
+
+
+def _filter(
+    where: Where | None, condition: Callable[[str, Any], Any], kind: Callable[..., Kind]
+) -> Kind | None:
+    """Return an engine's filter of conditions that must hold, and of negated ones."""
     check_where(where)
     if not where:
         return None
-    must: list[Any] = []
-    must_not: list[Any] = []
-    for name, value in where.items():
-        if _is_range(value):
-            inside: list[Any] = [
-                FieldCondition(key="field", match=MatchValue(name)),
-                FieldCondition(key="value", range=RangeFloat(**value)),  # type: ignore[arg-type]
-            ]
-            must.append(NestedCondition("numbers", Filter(must=inside)))
-            continue
-        asked, into = _wanted(value, must, must_not)
-        items = [asked] if isinstance(asked, (str, int)) else asked
-        into.append(FieldCondition(key="tags", match=MatchAny([tag(name, i) for i in items])))
-    return Filter(must=must, must_not=must_not)
+    must = [condition(name, value) for name, value in where.items() if not _is_not(value)]
+    negated: list[tuple[str, Any]] = [(n, value) for n, value in where.items() if _is_not(value)]
+    return kind(must=must, must_not=[condition(name, value["not"]) for name, value in negated])
 
 
-def _wanted(value: Any, must: list[Any], must_not: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the value or values that are asked for, and the list that the condition goes to."""
-    return (value["not"], must_not) if _is_not(value) else (value, must)
+def _is_single(value: Any) -> bool:
+    return isinstance(value, (str, int))
 
 
 def _is_range(value: Any) -> bool:
@@ -116,4 +108,4 @@ def _allowed(value: Any) -> bool:
     if isinstance(value, (list, tuple, set, frozenset)):
         texts = all(isinstance(item, str) for item in value)
         return texts or all(type(item) is int for item in value)
-    return isinstance(value, (str, int))
+    return _is_single(value)

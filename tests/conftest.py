@@ -49,7 +49,6 @@ SHARING = {
     "bench/test_bench_planner": "reader",
     "finetune/test_reader_training": "reader",
     "planner/test_case_planner_reader": "reader",
-    "planner/test_reader_export": "reader",
 }
 
 
@@ -57,7 +56,8 @@ SHARING = {
 #: on another engine or in other words, what a quicker one shows, and benches whose parts are tested
 #: by themselves. File, then how the name goes on.
 SLOW = {
-    "bench/test_backgammon": ("every_way", "without_cases", "answers_have", "boards_of"),
+    "packages/backgammon/test_bench": ("every_way", "without_cases", "answers_have", "boards_of"),
+    "bench/test_bench_encoder": ("",),
     "bench/test_bench_planner": ("",),
     "bench/test_bench_selection": ("",),
     "bench/test_bench_service": ("whole_bench",),
@@ -70,7 +70,8 @@ SLOW = {
     "bench/test_truthfulqa": ("second_run",),
     "docs/test_notebooks": ("kept_with[planner",),
     "docs/test_site": ("is_built_without",),
-    "domains/backgammon/test_boards": ("test_training_writes",),
+    "layout/test_wheel": ("is_installed_and_answers",),
+    "packages/backgammon/test_boards": ("test_training_writes",),
     "domains/test_shopping_plans": ("one_step_in_twenty", "as_running_them_step_by_step"),
     "finetune/test_calibrate": tuple(f"scores_nothing_twice[{stops}]" for stops in (0, 5, 30)),
     "finetune/test_folds": ("equal_questions_never_stand_in_two_folds_of_the_shopping_queries[2",),
@@ -85,9 +86,8 @@ SLOW = {
     "graph/test_timeouts": ("[async",),
     "planner/test_case_planner_shopping": ("reaches_for_an_identifier", "test_any_question"),
     "planner/test_model_planner_plans": ("test_2000_plans",),
-    "planner/test_reader_export": ("prepared_at_once",),
     "planner/test_smollm2": ("leaves_a_whole_folder", "as_a_mistral"),
-    "serve/cli/test_ask_board": ("cut.png", "blank.png", "sixteen.png"),
+    "packages/backgammon/test_ask": ("cut.png", "blank.png", "sixteen.png"),
     "serve/cli/test_calibrate_command": ("killed_run", "plan_cases_of_a_domain"),
     "serve/service/test_openapi": ("[fuzzing",),
     "serve/service/test_shared_port": ("three_services",),
@@ -166,7 +166,9 @@ def pytest_configure(config: pytest.Config) -> None:
         assert shop.reader is not None
         Reader(shop.reader).preload()
         with TemporaryDirectory() as folder:
-            shop.open(Path(folder), default_encoder(), False).close()
+            opened = shop.open(Path(folder), default_encoder(), False)
+            opened.plan_cases.count()
+            opened.close()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from casewright.errors import ToolError
 from casewright.stores import CaseStore, Hit
+from casewright.stores.hit import near_best as worth_showing
 from casewright.stores.tenant import FIELD as TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
@@ -87,11 +88,6 @@ def tool_from_store(
         for parameter in names
     )
 
-    def near(hits: Sequence[Hit]) -> Sequence[Hit]:
-        best = max((hit.relevance for hit in hits), default=0.0)
-        least = max(min_relevance, near_best * best)
-        return [hit for hit in hits if hit.relevance >= least]
-
     def run(given: Mapping[str, Any], context: CallContext) -> list[dict[str, Any]]:
         tenant = _tenant(name, store, context, per_tenant=per_tenant)
         if any(field not in context.scope for field in scope):
@@ -105,9 +101,11 @@ def tool_from_store(
             hits = search(query, k, {**where, **own}, context)[:k]
         elif tenant is not None:
             with store.for_tenant(tenant) as tenants:
-                hits = near(tenants.search(query, k, where=where, lambda_b=lambda_b))
+                hits = tenants.search(query, k, where=where, lambda_b=lambda_b)
         else:
-            hits = near(store.search(query, k, where=where, lambda_b=lambda_b))
+            hits = store.search(query, k, where=where, lambda_b=lambda_b)
+        if search is None:
+            hits = worth_showing(hits, min_relevance, near_best)
         return [
             {
                 **{field: _read(hit, read) for field, read in reads.items()},

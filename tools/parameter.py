@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from casewright.errors import ToolError
@@ -83,12 +83,6 @@ def sources_of(names: Iterable[str], parameter: str) -> frozenset[Source]:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    kind: str = "any"
-    choices: tuple[str, ...] = field(default=())
-
-
 def parameter_from_json_schema(
     name: str,
     schema: Mapping[str, Any],
@@ -106,19 +100,22 @@ def parameter_from_json_schema(
         sources: Where its argument may come from.
         definitions: What a ``$ref`` in its part refers to, by name: the whole schema's ``$defs``.
     """
-    shape = _shape(schema, definitions or {})
+    kind, choices = _shape(schema, definitions or {})
     declared = sources_of(sources, name) if sources is not None else frozenset()
     return Parameter(
         name=name,
         description=str(schema.get("description", "")),
-        kind=shape.kind,
+        kind=kind,
         sources=declared,
-        choices=shape.choices,
+        choices=choices,
         required=required,
     )
 
 
-def _shape(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> _Shape:
+def _shape(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the kind of a parameter, and the texts that it may be."""
     referred = str(schema.get("$ref", "")).rpartition("/")[2]
     if referred in definitions:
         # Each definition is followed once: one that refers to itself has no end.
@@ -129,6 +126,6 @@ def _shape(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> _Shape:
         return _shape(options[0], definitions)
     values = schema.get("enum", [schema["const"]] if "const" in schema else ())
     if values and all(isinstance(value, str) for value in values):
-        return _Shape("string", tuple(values))
+        return "string", tuple(values)
     kind = schema.get("type")
-    return _Shape(kind if kind in KINDS else "any")
+    return (kind if kind in KINDS else "any"), ()

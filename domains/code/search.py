@@ -1,4 +1,4 @@
-"""How source code is searched: by what a question names, and by what it says."""
+"""Searches of source code: by the names in a question, and by its words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from casewright.domains.code.symbols import symbols_named
 from casewright.domains.united import united
 from casewright.stores import CaseStore, Hit
 from casewright.stores.engines.engine import Where
+from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search
 
 #: A search that a tool can be given: what is looked for, and what is known of the call.
@@ -35,9 +36,7 @@ def plain_search(
     """
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
-        hits = store.search(query, k, weights=weights)
-        best = max((hit.relevance for hit in hits), default=0.0)
-        return [hit for hit in hits if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)]
+        return near_best(store.search(query, k, weights=weights), ON_TOPIC, NEAR_BEST)
 
     return search
 

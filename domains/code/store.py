@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from casewright.stores.documents.kinds import KindName, kind_of
 from casewright.stores.facet import text_facet
 from casewright.stores.progress import note
 from casewright.stores.schema import CaseSchema
+from casewright.stores.whole_file import write_whole
 
 #: The collection, and what of a source tree is read.
 COLLECTION = "code"
@@ -132,16 +132,8 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             raise InputError(f"None of the source code in {tree} could be read. {USAGE}")
         # The tree can be asked about without this, by its name.
         with suppress(OSError):
-            _write(place / ORIGIN, json.dumps({"source": tree.as_posix()}))
+            write_whole(place / ORIGIN, json.dumps({"source": tree.as_posix()}))
     except BaseException:
         store.close()
         raise
     return store
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file as a whole: who reads it at that moment finds the old text or the new one."""
-    # The store is open, so that no other process writes here; a name left by one is taken over.
-    written = file.with_suffix(".new")
-    written.write_text(text, encoding="utf-8")
-    os.replace(written, file)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from casewright.domains.documents.store import open_store
 from casewright.domains.documents.tools import document_toolbox
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
+from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Encoder
+from casewright.stores.documents.cases import document_schema
 from casewright.stores.engines.embedded import RECORD
 from casewright.stores.feedback import SentenceStrategy
 
@@ -44,7 +45,7 @@ def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
     # Opening a folder would make it.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():
         raise _nothing(location)
-    documents = open_store(location, encoder)
+    documents = open_waiting(document_schema(encoder), location)
     try:
         if not documents.count():
             raise _nothing(location)

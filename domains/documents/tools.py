@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from casewright.domains.united import united
-from casewright.stores import CaseStore, Hit
+from casewright.stores import CaseStore
 from casewright.stores.documents.cases import place
 from casewright.stores.documents.roots import root_names, roots_of
+from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search, Toolbox, ToolExample, tool_from_function
 
 #: Passages that a search finds.
@@ -29,17 +30,13 @@ def document_toolbox(documents: CaseStore, search: Search | None = None) -> Tool
     """
     names = root_names(roots_of(documents))
 
-    def near(query: str) -> Sequence[Hit]:
-        hits = documents.search(query, PASSAGES)
-        best = max((hit.relevance for hit in hits), default=0.0)
-        return [hit for hit in hits if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)]
-
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if search is None else search(query, PASSAGES, {}, call)
-        hits = united(confirmed, near(query))
+        near = near_best(documents.search(query, PASSAGES), ON_TOPIC, NEAR_BEST)
         return [
-            {"evidence": str(hit.case.solution), "source": place(hit.case, names)} for hit in hits
+            {"evidence": str(hit.case.solution), "source": place(hit.case, names)}
+            for hit in united(confirmed, near)
         ]
 
     return Toolbox(

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
+from casewright.domains.late_store import late_store
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.conversations import Conversation
 from casewright.planner.plan_cases import plan_case
-from casewright.stores import Encoder
+from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import SentenceStrategy
 
 #: What makes cases of the data files: other cases, where one of these changes.
@@ -22,7 +23,10 @@ MAKERS = ("ids_and_dates.py", "cases.py")
 
 
 def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the shop's stores in a folder, building them where needed."""
+    """Return the shop's stores in a folder, open; build them where needed.
+
+    The plan cases wait for a planner that reads them: the one of the shop's reader does not.
+    """
     made = cases.schemas(encoder)
     parts = {
         "products": (made["products"], cases.product_cases),
@@ -30,13 +34,20 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
         "reviews": (made["reviews"], cases.review_cases),
         "orders": (made["orders"], cases.order_cases),
         "help": (made["help"], cases.help_cases),
-        "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
     makers = (files("casewright.domains.shopping") / name for name in MAKERS)
-    made_of = [*map(data_file, NAMES), *makers]
+    made_of = [*(data_file(name) for name in NAMES if name != "queries"), *makers]
     wanted = digest(made_of, [schema for schema, _ in parts.values()])
     stores = open_built(folder, "shopping", wanted, parts, anew=anew)
+    stores["plans"] = late_store(lambda: _open_plans(folder / "plans", encoder, anew))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
+
+
+def _open_plans(folder: Path, encoder: Encoder, anew: bool) -> CaseStore:
+    schema = plan_schema(encoder)
+    parts = {"plans": (schema, lambda: [plan_case(query) for query in queries()])}
+    wanted = digest([data_file("queries")], [schema])
+    return open_built(folder, "shopping", wanted, parts, anew=anew)["plans"]
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:

@@ -9,6 +9,7 @@ from typing import Any
 
 from casewright.domains.united import searches, united
 from casewright.stores import CaseStore, Hit
+from casewright.stores.hit import near_best
 from casewright.tools import (
     CallContext,
     Search,
@@ -64,9 +65,7 @@ def shopping_toolbox(
 def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
     def prod_search(query: str, call: CallContext) -> list[Row]:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
-        hits = products.search(query, 20)
-        best = max((hit.relevance for hit in hits), default=0.0)
-        near = [hit for hit in hits if hit.relevance >= max(ON_TOPIC, NEAR_BEST * best)]
+        near = near_best(products.search(query, 20), ON_TOPIC, NEAR_BEST)
         # "Vista 55" is like the Vista 32, but means the other. One word may stand in the title of
         # an accessory: a "laptop" is no laptop stand.
         if _NAME.search(query):

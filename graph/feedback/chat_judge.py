@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from casewright.errors import InputError
 from casewright.graph.containment import contained
 from casewright.graph.feedback.verdict_text import read_verdicts
-from casewright.planner.chat_call import aask, ask
-from casewright.planner.chat_failure import failure
+from casewright.planner.chat_call import aask, ask, failure
 from casewright.planner.chat_planner import model_name
 from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
+from casewright.tools.body import Body, Work, arun, run
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -73,27 +73,26 @@ class ChatJudge:
 
     def judge(self, request: JudgeRequest) -> Verdicts:
         """Return the model's verdicts; see ``Judge``."""
-        if not request.candidates:
-            return Verdicts(frozenset())
-        numbered, seconds = self._numbered(request), min(self._seconds, request.seconds)
-        try:
-            with contained(self.name):
-                answer = ask(self._model, _messages(request, numbered), seconds)
-            return _read(answer, numbered)
-        except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            return _failed(self._model, error, seconds)
+        return run(self._judging(request))
 
     async def ajudge(self, request: JudgeRequest) -> Verdicts:
-        """The same, without blocking the event loop."""
+        """Return the model's verdicts, without blocking the event loop."""
+        return await arun(self._judging(request))
+
+    def _judging(self, request: JudgeRequest) -> Body[Verdicts]:
         if not request.candidates:
             return Verdicts(frozenset())
-        numbered, seconds = self._numbered(request), min(self._seconds, request.seconds)
+        model, seconds = self._model, min(self._seconds, request.seconds)
+        numbered = self._numbered(request)
         try:
+            messages = _messages(request, numbered)
             with contained(self.name):
-                answer = await aask(self._model, _messages(request, numbered), seconds)
+                answer = yield Work(
+                    lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
+                )
             return _read(answer, numbered)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            return _failed(self._model, error, seconds)
+            return _failed(model, error, seconds)
 
     def _numbered(self, request: JudgeRequest) -> Sequence[Candidate]:
         """Return the candidates in the order of their numbers."""

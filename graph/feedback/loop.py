@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from casewright.errors import InputError
+from casewright.graph.body_node import BodyNode
 from casewright.graph.feedback.limits import FeedbackLimits
 from casewright.graph.feedback.nodes import Nodes
 from casewright.graph.feedback.state import FeedbackInput, FeedbackOutput, FeedbackState
@@ -71,9 +71,9 @@ def build_feedback(
     )
     graph = StateGraph(FeedbackState, input_schema=FeedbackInput, output_schema=FeedbackOutput)
     graph.add_node("begin", nodes.begin)
-    graph.add_node("search", RunnableLambda(nodes.search, afunc=nodes.asearch))
-    graph.add_node("judge", RunnableLambda(nodes.judge, afunc=nodes.ajudge))
-    graph.add_node("finish", RunnableLambda(nodes.finish, afunc=nodes.afinish))
+    graph.add_node("search", BodyNode(nodes.search))
+    graph.add_node("judge", BodyNode(nodes.judge))
+    graph.add_node("finish", BodyNode(nodes.finish))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "search")
     graph.add_conditional_edges("search", _after("judge"), ["judge", "finish"])

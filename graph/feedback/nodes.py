@@ -32,7 +32,8 @@ from casewright.stores.feedback import (
     Verdicts,
     checked,
 )
-from casewright.tools.deadline import await_within, call_within, start_daemon
+from casewright.tools.body import Body, Work
+from casewright.tools.deadline import start_daemon
 
 #: Questions that a loop keeps embedded; and how long its first search, and its last reading, may
 #: take in any case.
@@ -40,7 +41,7 @@ QUESTIONS, READING_SECONDS = 32, 1.0
 
 
 class Nodes:
-    """The nodes of a loop; search and judge have an async twin. See ``build_feedback``."""
+    """The nodes of a loop, most of them bodies of a ``BodyNode``. See ``build_feedback``."""
 
     def __init__(
         self,
@@ -67,47 +68,40 @@ class Nodes:
         """Forget what a thread's earlier question found."""
         return {"candidates": [], "rounds": [], "reason": ""}
 
-    def search(self, state: FeedbackState) -> dict[str, Any]:
+    def search(self, state: FeedbackState) -> Body[dict[str, Any]]:
         """Find candidates that were not seen: by the question first, then by the strategy."""
         started = time.perf_counter()
         if not state["rounds"]:
             check_question(state.get("question", ""))
+            # Without a first search there would be nothing to return.
+            seconds = max(self.limits.seconds, READING_SECONDS)
             try:
-                return call_within(lambda: self._first(state, started), self._first_seconds)
+                update: dict[str, Any] = yield Work(
+                    lambda: self._first(state, started), seconds=seconds
+                )
+                return update
             except TimeoutError:
-                raise self._too_slow() from None
+                raise StoreError(
+                    f"The first search of {self.store.schema.name!r} took longer than "
+                    f"{seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
+                ) from None
         try:
-            found = call_within(lambda: self._again(state), left(state, self.limits))
+            found = yield Work(lambda: self._again(state), seconds=left(state, self.limits))
         except Exception as error:  # noqa: BLE001 - what was found before is worth more
             return unsearched(state, self.limits, error, started)
         return found_in(state, found, self.strategy_name, started)
 
-    async def asearch(self, state: FeedbackState) -> dict[str, Any]:
-        """The same, without blocking the event loop."""
-        started = time.perf_counter()
-        if not state["rounds"]:
-            check_question(state.get("question", ""))
-            first = asyncio.wrap_future(start_daemon(lambda: self._first(state, started)))
-            try:
-                return await await_within(first, self._first_seconds)
-            except TimeoutError:
-                raise self._too_slow() from None
-        try:
-            work = asyncio.wrap_future(start_daemon(lambda: self._again(state)))
-            found = await await_within(work, left(state, self.limits))
-        except Exception as error:  # noqa: BLE001 - what was found before is worth more
-            return unsearched(state, self.limits, error, started)
-        return found_in(state, found, self.strategy_name, started)
-
-    def judge(self, state: FeedbackState) -> dict[str, Any]:
+    def judge(self, state: FeedbackState) -> Body[dict[str, Any]]:
         """Have the unseen judged, in one call."""
         started = time.perf_counter()
         try:
-            request, whole = call_within(lambda: self._request(state), self._reading(state))
+            request, whole = yield Work(lambda: self._request(state), seconds=self._reading(state))
         except (StoreError, TimeoutError) as error:
             return unsearched(state, self.limits, error, started)
         try:
-            verdicts = call_within(lambda: self._asked(request), request.seconds)
+            verdicts = yield Work(
+                lambda: self._asked(request), lambda: self._aasked(request), request.seconds
+            )
         except GraphBubbleUp:
             # An interrupt asks a person, who may be the judge.
             raise
@@ -115,35 +109,10 @@ class Nodes:
             return unjudged(state, request, error, started)
         return judged(state, self.limits, request, verdicts, started, whole=whole)
 
-    async def ajudge(self, state: FeedbackState) -> dict[str, Any]:
-        """The same, without blocking the event loop."""
-        started = time.perf_counter()
-        work = asyncio.wrap_future(start_daemon(lambda: self._request(state)))
-        try:
-            request, whole = await await_within(work, self._reading(state))
-        except (StoreError, TimeoutError) as error:
-            return unsearched(state, self.limits, error, started)
-        try:
-            verdicts = await await_within(self._aasked(request), request.seconds)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:  # noqa: BLE001 - judges raise anything
-            return unjudged(state, request, error, started)
-        return judged(state, self.limits, request, verdicts, started, whole=whole)
-
-    def finish(self, state: FeedbackState) -> dict[str, Any]:
+    def finish(self, state: FeedbackState) -> Body[dict[str, Any]]:
         """Return what is relevant, or where nothing is, what the question itself found."""
         try:
-            hits = call_within(lambda: self._hits(state), self._reading(state))
-        except (StoreError, TimeoutError) as error:
-            return self._result(state, [], error)
-        return self._result(state, hits)
-
-    async def afinish(self, state: FeedbackState) -> dict[str, Any]:
-        """The same, without blocking the event loop."""
-        work = asyncio.wrap_future(start_daemon(lambda: self._hits(state)))
-        try:
-            hits = await await_within(work, self._reading(state))
+            hits = yield Work(lambda: self._hits(state), seconds=self._reading(state))
         except (StoreError, TimeoutError) as error:
             return self._result(state, [], error)
         return self._result(state, hits)
@@ -219,17 +188,6 @@ class Nodes:
                 while len(self._questions) > QUESTIONS:
                     self._questions.popitem(last=False)
         return question
-
-    @property
-    def _first_seconds(self) -> float:
-        # Without it there would be nothing to return.
-        return max(self.limits.seconds, READING_SECONDS)
-
-    def _too_slow(self) -> StoreError:
-        return StoreError(
-            f"The first search of {self.store.schema.name!r} took longer than "
-            f"{self._first_seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
-        )
 
     def _first(self, state: FeedbackState, started: float) -> dict[str, Any]:
         question = self._question(state)

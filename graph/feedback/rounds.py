@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.config import get_stream_writer
 
 from casewright.errors import CasewrightError, told
+from casewright.graph.call import since
 from casewright.graph.feedback.limits import FeedbackLimits, estimated_tokens
 from casewright.graph.feedback.state import FeedbackState
 from casewright.stores import Found
@@ -160,11 +160,6 @@ def left(state: FeedbackState, limits: FeedbackLimits) -> float:
 
 def _counted(verdicts: Verdicts) -> int:
     return sum(verdicts.tokens.get(name, 0) for name in ("input", "output"))
-
-
-def since(started: float) -> float:
-    """Return the milliseconds since a ``time.perf_counter`` value."""
-    return round((time.perf_counter() - started) * 1000, 3)
 
 
 def ended(reason: str, judge: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 #: Of a longer answer the end is read, in characters: there the verdicts stand.
 LONGEST = 20_000
 #: Words that introduce a list are few: one further to the right is in a sentence. In characters.
 HEAD = 80
+#: More than any number that is read.
+MANY = 10**9
 _YES = frozenset({"true", "yes", "1", "relevant"})
 _NO = frozenset({"false", "no", "0", "irrelevant", "not relevant", "null", "none"})
 #: Words that may stand before a list of the relevant ones.
@@ -71,7 +72,8 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
     if verdicts := _listed(unfenced, count):
         return verdicts
     *_, last = [None, *_SENTENCE.finditer(unfenced)]
-    return _named({int(n) for n in re.findall("[0-9]+", last["numbers"])}, count) if last else {}
+    named = {int(n) for n in re.findall("[0-9]+", last["numbers"])} if last else set()
+    return {number: number in named for number in range(count)} if last else {}
 
 
 def _of_objects(text: str, at: int, count: int) -> dict[int, bool]:
@@ -79,18 +81,18 @@ def _of_objects(text: str, at: int, count: int) -> dict[int, bool]:
     verdicts: dict[int, bool] = {}
     run_ends = -1
     while (brace := text.find("{", at)) >= 0:
-        found, one, end = _pairs(text, brace + 1, count)
-        if one and run_ends >= 0 and _NEXT_RECORD.fullmatch(text, run_ends, brace + 1):
-            found = {**verdicts, **found}
-        if found:
-            verdicts, run_ends = found, end if one else -1
+        read, single, end = _pairs(text, brace + 1, count)
+        if single and run_ends >= 0 and _NEXT_RECORD.fullmatch(text, run_ends, brace + 1):
+            read = {**verdicts, **read}
+        if read:
+            verdicts, run_ends = read, end if single else -1
         at = end
     return verdicts
 
 
 def _pairs(text: str, at: int, count: int) -> tuple[dict[int, bool], bool, int]:
-    """Return the verdicts of the pairs that stand one after the other from a place on, whether
-    they are of an object about one candidate, and where they end.
+    """Return the verdicts of consecutive pairs, from an index on; whether they are of an object
+    about one candidate; and the index where they end.
     """
     verdicts: dict[int, bool] = {}
     fields: dict[str, str] = {}
@@ -102,31 +104,27 @@ def _pairs(text: str, at: int, count: int) -> tuple[dict[int, bool], bool, int]:
             fields[_plain(pair["key"])] = pair["value"]
         elif (pair := _LIST_PAIR.match(text, at)) is not None:
             at = pair.end()
-        elif (pair := _OBJECT.match(text, at)) and _known(pair["key"], count) is not None:
-            inner, end = _fields(text, pair.end())
+        elif (pair := _OBJECT.match(text, at)) and _number(pair["key"], count) is not None:
+            inner: dict[str, str] = {}
+            at = pair.end()
+            while (field := _PAIR.match(text, at := _after(text, at))) is not None:
+                at = field.end()
+                inner[_plain(field["key"])] = field["value"]
             verdict = _field_verdict(inner)
-            closed = _CLOSED.match(text, end)
-            at = closed.end() if closed else end
+            closed = _CLOSED.match(text, at)
+            at = closed.end() if closed else at
         else:
             break
-        number = _known(pair["key"], count)
+        number = _number(pair["key"], count)
         if number is not None and verdict is not None:
             verdicts[number] = verdict
     if verdicts:
         return verdicts, False, at
-    ids = [_known(value, count) for name, value in fields.items() if name in _IDS]
+    ids = [_number(value, count) for name, value in fields.items() if name in _IDS]
     verdict = _field_verdict(fields)
     if len(ids) == 1 and ids[0] is not None and verdict is not None:
         return {ids[0]: verdict}, True, at
     return {}, False, at
-
-
-def _fields(text: str, at: int) -> tuple[dict[str, str], int]:
-    fields: dict[str, str] = {}
-    while (pair := _PAIR.match(text, at := _after(text, at))) is not None:
-        at = pair.end()
-        fields[_plain(pair["key"])] = pair["value"]
-    return fields, at
 
 
 def _field_verdict(fields: dict[str, str]) -> bool | None:
@@ -139,18 +137,14 @@ def _after(text: str, at: int) -> int:
     return between.end()
 
 
-def _plain(told: str) -> str:
-    return told.strip("\"'*`.! \t\n").lower()
+def _plain(text: str) -> str:
+    return text.strip("\"'*`.! \t\n").lower()
 
 
-def _number(key: str) -> int | None:
-    found = _NUMBER.fullmatch(key.strip("\"'*` \t\n")[:40])
-    return int(found[1]) if found else None
-
-
-def _known(key: str, count: int) -> int | None:
-    number = _number(key)
-    return number if number is not None and number < count else None
+def _number(key: str, count: int) -> int | None:
+    """Return a candidate's number below ``count``; ``None`` for any other text."""
+    match = _NUMBER.fullmatch(key.strip("\"'*` \t\n")[:40])
+    return int(match[1]) if match and int(match[1]) < count else None
 
 
 def _verdict(value: str) -> bool | None:
@@ -160,17 +154,17 @@ def _verdict(value: str) -> bool | None:
 
 def _of_lines(text: str, count: int) -> dict[int, bool]:
     """Return the verdicts of lines that begin with a number and a verdict."""
-    told: dict[int, bool] = {}
+    verdicts: dict[int, bool] = {}
     for line in _LINE.finditer(text):
-        number, verdict = _number(line["key"]), _verdict(line["value"])
+        number, verdict = _number(line["key"], MANY), _verdict(line["value"])
         whole = not line["rest"].strip("*.! \t\r")
         reasoned = line["mark"] in ":=" and _REASON.match(line["rest"])
         if number is not None and verdict is not None and (whole or reasoned):
-            told[number] = verdict
+            verdicts[number] = verdict
     # Counted from 1 on: it is unclear whether these are numbers or only places.
-    if count in told and 0 not in told:
+    if count in verdicts and 0 not in verdicts:
         return {}
-    return {number: verdict for number, verdict in told.items() if number < count}
+    return {number: verdict for number, verdict in verdicts.items() if number < count}
 
 
 def _listed(text: str, count: int) -> dict[int, bool]:
@@ -178,37 +172,26 @@ def _listed(text: str, count: int) -> dict[int, bool]:
 
     A number in brackets inside a sentence is no list: it may be what the model refuses to do.
     """
-    for found in reversed([*_LIST.finditer(text)]):
-        start = found.start()
+    for match in reversed([*_LIST.finditer(text)]):
+        start = match.start()
         line = text.rfind("\n", max(0, start - HEAD), start) + 1
         if not line and start > HEAD:
             continue
         words = re.findall(r"\w+", text[line:start].lower())
-        if not _INTRODUCING.issuperset(words) or not _NO_WORDS.match(text, found.end()):
+        if not _INTRODUCING.issuperset(words) or not _NO_WORDS.match(text, match.end()):
             continue
-        whole = found[0].endswith("]")
-        items = found[0].strip("[]").split(",")
-        if whole and (verdicts := _in_order(items, count)):
-            return verdicts
-        if not whole:
-            # The last number may be the front of a longer one.
-            items.pop()
-        if (numbers := _numbers(items)) is not None:
-            return _named(numbers, count)
+        closed = match[0].endswith("]")
+        items = match[0].strip("[]").split(",")
+        # The last number of an open list may be the front of a longer one.
+        items = [item for item in items[: None if closed else -1] if item.strip()]
+        numbers = [_number(item, MANY) for item in items]
+        if None not in numbers:
+            return {number: number in numbers for number in range(count)}
+        verdicts = [
+            (number, verdict)
+            for number, item in enumerate(items)
+            if numbers[number] is None and (verdict := _verdict(item)) is not None
+        ]
+        if closed and len(verdicts) == len(items) == count:
+            return dict(verdicts)
     return {}
-
-
-def _in_order(items: Sequence[str], count: int) -> dict[int, bool]:
-    told = [None if _number(item) is not None else _verdict(item) for item in items if item.strip()]
-    verdicts = {number: one for number, one in enumerate(told) if one is not None}
-    return verdicts if len(verdicts) == len(told) == count else {}
-
-
-def _numbers(items: Sequence[str]) -> set[int] | None:
-    told = [item for item in items if item.strip()]
-    numbers = {_number(item.strip()) for item in told}
-    return None if None in numbers else {number for number in numbers if number is not None}
-
-
-def _named(relevant: set[int], count: int) -> dict[int, bool]:
-    return {number: number in relevant for number in range(count)}

@@ -1,6 +1,6 @@
-"""The analysis of a decision as prose: what the best play does, and what others give up.
+"""The analysis of a decision as prose: the effects of the best play, and the losses of others.
 
-Every statement follows from the engine's figures and from the board; ``analysis_check`` looks.
+Every statement follows from the engine's figures and the board; ``analysis_check`` verifies it.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from dataclasses import dataclass
 
 from casewright_backgammon.analysis_phrases import (
     PHASES,
+    CandidateFacts,
     Fact,
-    Told,
+    candidate_facts,
     chances_lost,
     costs,
     merits,
     missed,
-    told_of,
 )
 from casewright_backgammon.decision import Candidate, Decision
 from casewright_backgammon.play_features import phase
 
-#: How a text ends, before the play.
+#: The words before the best play, at the end of a text.
 BEST_PLAY = "Best play:"
-#: Equity lost from which a play has a name: GNU Backgammon 1.07's defaults (``show analysis``).
+#: Least losses of equity of named errors: GNU Backgammon 1.07's defaults (``show analysis``).
 DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
-#: A play of one step, such as ``bar/20*/14`` or ``6/5(2)``.
+#: Pattern of a step, such as ``bar/20*/14`` or ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
-#: Below this a loss is hardly worth a word.
+#: Losses below this are called small.
 CLOSE = 0.02
-#: Chances below this are not spoken of.
+#: Chances of gammons below this are left out.
 _NO_GAMMONS = 0.005
-#: Reasons that are given for a play's loss, at most.
+#: Most reasons of a play's loss.
 _REASONS = 3
-#: Sentences, at most.
+#: Most sentences.
 _SENTENCES = 7
 
 
@@ -57,13 +57,13 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
     """
     key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
     writer = _Writer(decision, random.Random(key))
-    best = told_of(decision, 0)
+    best = candidate_facts(decision, 0)
     sentences = [*_opening(writer), _best(writer, best), _worth(writer)]
     others = _others(decision)
     if decision.played and decision.played not in others:
         others.append(decision.played)
-    for number, place in enumerate(others):
-        sentences.append(_other(writer, best, place, first=number == 0))
+    for number, rank in enumerate(others):
+        sentences.append(_other(writer, best, rank, first=number == 0))
     if len(sentences) < _SENTENCES - 2:
         sentences += _rest(writer, others)
     if decision.played == 0 and len(decision.candidates) > 1:
@@ -80,12 +80,12 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
 
 def best_play_of(text: str) -> str | None:
     """Return the play after the last "Best play:", ``None`` where there is none."""
-    found = _BEST.findall(text)
-    return str(found[-1]).replace(",", "") if found else None
+    plays = _BEST.findall(text)
+    return str(plays[-1]).replace(",", "") if plays else None
 
 
 def error_name(lost: float) -> str:
-    """Return what a play that loses so much equity is called; empty below 0.03."""
+    """Return the name of an error by its loss of equity; empty below 0.03."""
     if lost >= VERY_BAD:
         return "very bad"
     if lost >= BAD:
@@ -94,18 +94,18 @@ def error_name(lost: float) -> str:
 
 
 def signed(equity: float) -> str:
-    """Return an equity as it is written: ``+0.218``."""
+    """Return an equity as text: ``+0.218``."""
     # No -0.000.
     return f"{round(equity, 3) + 0.0:+.3f}"
 
 
 def percent(chance: float) -> str:
-    """Return a probability as it is written: ``55.1%``."""
+    """Return a probability as text: ``55.1%``."""
     return f"{100 * chance:.1f}%"
 
 
 def _opening(writer: _Writer) -> list[str]:
-    """Say what kind of position it is and how the race stands."""
+    """Return the sentence on the phase and the race."""
     own, other = writer.decision.position.pips
     name = writer.one_of(*PHASES[phase(writer.decision.position)])
     who = writer.one_of("the player on roll", "the side on roll", "the player to move")
@@ -120,17 +120,17 @@ def _opening(writer: _Writer) -> list[str]:
     return [f"{name}, {who} {lead} {apart} {unit} before the roll, with {own} against {other}."]
 
 
-def _best(writer: _Writer, best: Told) -> str:
+def _best(writer: _Writer, best: CandidateFacts) -> str:
     play = writer.decision.best.play
     high, low = max(writer.decision.dice), min(writer.decision.dice)
     roll = writer.one_of(f"With {high}-{low},", f"For {high}-{low},", f"The roll is {high}-{low}:")
-    told = [fact for fact in best.facts if fact.good >= 0][:3]
-    told += [fact for fact in best.facts if fact.good < 0][: 1 if len(told) > 1 else 2]
+    facts = [fact for fact in best.facts if fact.good >= 0][:3]
+    facts += [fact for fact in best.facts if fact.good < 0][: 1 if len(facts) > 1 else 2]
     if len(writer.decision.candidates) == 1:
         forced = f"{play} is the only play" if "/" in play else "no checker can move"
         return f"{roll} {forced}."
     gap = writer.decision.lost(1)
-    if not told:
+    if not facts:
         how = "is best" if gap >= CLOSE else "is best by little"
         return f"{roll} {play} {how}."
     if gap >= VERY_BAD:
@@ -139,15 +139,15 @@ def _best(writer: _Writer, best: Told) -> str:
         word = writer.one_of("is best", "is right", "is the play")
     else:
         word = writer.one_of("is best by little", "is just ahead in a close decision")
-    if all(fact.good < 0 for fact in told):
-        return f"{roll} {play} {word}, although it {_and([fact.finite for fact in told])}."
+    if all(fact.good < 0 for fact in facts):
+        return f"{roll} {play} {word}, although it {_and([fact.finite for fact in facts])}."
     if writer.rng.random() < 0.5:
-        return f"{roll} {play} {word}: it {_joined([fact.finite for fact in told], told)}."
-    return f"{roll} {play} {word}, {_joined([fact.gerund for fact in told], told)}."
+        return f"{roll} {play} {word}: it {_joined([fact.finite for fact in facts], facts)}."
+    return f"{roll} {play} {word}, {_joined([fact.gerund for fact in facts], facts)}."
 
 
 def _joined(phrases: Sequence[str], facts: Sequence[Fact]) -> str:
-    """Join what a play does; what it costs comes last, after a ``but``."""
+    """Return the gains of a play, then its costs after a ``but``."""
     gains = [text for text, fact in zip(phrases, facts, strict=True) if fact.good >= 0]
     losses = [text for text, fact in zip(phrases, facts, strict=True) if fact.good < 0]
     return ", but ".join(_and(part) for part in (gains, losses) if part)
@@ -163,7 +163,9 @@ def _worth(writer: _Writer) -> str:
     best = writer.decision.best
     win, win_g, _, lose_g, _ = best.chances
     worth, wins = signed(best.equity), percent(win)
-    gammons = max(max(one.chances[1], one.chances[3]) for one in writer.decision.candidates)
+    gammons = max(
+        max(candidate.chances[1], candidate.chances[3]) for candidate in writer.decision.candidates
+    )
     if gammons < _NO_GAMMONS:
         return writer.one_of(
             f"It is worth {worth} and wins {wins} of the games; gammons play no part.",
@@ -189,46 +191,46 @@ def _worth(writer: _Writer) -> str:
 
 
 def _others(decision: Decision) -> list[int]:
-    """Return the places of what else is told: the next best, and the play that was made."""
-    shown = [place for place in (1, 2) if place < len(decision.candidates)]
+    """Return the ranks of the other candidates to describe: the next best ones."""
+    shown = [rank for rank in (1, 2) if rank < len(decision.candidates)]
     return shown[:1] if (decision.played or 0) > 1 else shown
 
 
-def _other(writer: _Writer, best: Told, place: int, *, first: bool) -> str:
+def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> str:
     decision = writer.decision
-    candidate = decision.candidates[place]
-    other = told_of(decision, place)
-    name = _named(writer, candidate, place, first=first)
-    lost = round(decision.lost(place), 3)
+    candidate = decision.candidates[rank]
+    other = candidate_facts(decision, rank)
+    name = _named(writer, candidate, rank, first=first)
+    lost = round(decision.lost(rank), 3)
     if not lost:
         return f"{name} is worth just as much."
     gives = writer.one_of("gives up", "costs")
-    told = f"{gives} {lost:.3f}"
-    if place == decision.played and (error := error_name(lost)):
-        told += writer.one_of(f", a {error} play", f" and is a {error} play")
+    loss = f"{gives} {lost:.3f}"
+    if rank == decision.played and (error := error_name(lost)):
+        loss += writer.one_of(f", a {error} play", f" and is a {error} play")
     elif lost < CLOSE:
-        told = f"{gives} only {lost:.3f}"
+        loss = f"{gives} only {lost:.3f}"
     gains = merits(best, other)[:1]
     link = "and" if lost < CLOSE else "but"
-    head = f"{name} {_and(gains)}, {link} {told}" if gains else f"{name} {told}"
-    reasons = _reasons(decision, best, other, place, writer.rng)
+    head = f"{name} {_and(gains)}, {link} {loss}" if gains else f"{name} {loss}"
+    reasons = _reasons(decision, best, other, rank, writer.rng)
     return f"{head}: it {_and(reasons)}." if reasons else f"{head}."
 
 
 def _reasons(
-    decision: Decision, best: Told, other: Told, place: int, rng: random.Random
+    decision: Decision, best: CandidateFacts, other: CandidateFacts, rank: int, rng: random.Random
 ) -> list[str]:
-    """Return what a play fails to do, what it risks, and what its chances are worse by."""
+    """Return the reasons of a play's loss: missed gains, risks, worse chances."""
     lacks = [fact.infinitive for fact in missed(best, other)][:2]
-    found = [f"does not {' or '.join(lacks)}"] if lacks else []
-    found += costs(best, other)[:1]
-    chances = chances_lost(decision, place, rng)
-    return [*found[: _REASONS - 1], *chances[: 2 if len(found) < 2 else 1]]
+    reasons = [f"does not {' or '.join(lacks)}"] if lacks else []
+    reasons += costs(best, other)[:1]
+    chances = chances_lost(decision, rank, rng)
+    return [*reasons[: _REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
 
 
-def _named(writer: _Writer, candidate: Candidate, place: int, *, first: bool) -> str:
+def _named(writer: _Writer, candidate: Candidate, rank: int, *, first: bool) -> str:
     play = candidate.play
-    if place == writer.decision.played:
+    if rank == writer.decision.played:
         return writer.one_of(
             f"The play that was made, {play},",
             f"What was played, {play},",
@@ -240,8 +242,8 @@ def _named(writer: _Writer, candidate: Candidate, place: int, *, first: bool) ->
 
 
 def _rest(writer: _Writer, others: Sequence[int]) -> list[str]:
-    """Tell of the best of the candidates that were not named."""
-    left = [place for place in range(1, len(writer.decision.candidates)) if place not in others]
+    """Return a sentence on the best of the candidates that were not named; at times none."""
+    left = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
     if not left or writer.rng.random() < 0.4:
         return []
     first = writer.decision.candidates[left[0]].play

@@ -1,14 +1,15 @@
-"""Checking an analysis by the engine's figures and by the board, whoever wrote it.
+"""The check of an analysis by the engine's figures and by the board.
 
-What is said of a play is taken to be of the last one that was named before.
+A statement about a play belongs to the play that the text names last before it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from casewright.errors import InputError
 from casewright_backgammon.analysis import BEST_PLAY, STEP, best_play_of, error_name
 from casewright_backgammon.decision import Candidate, Decision
 from casewright_backgammon.moves import legal_plays
@@ -22,9 +23,8 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.play_text import written_play
 from casewright_backgammon.position import HOME, Position
-from casewright.errors import InputError
 
-#: Figures are rounded to three digits, and a difference of two of them may be off by one.
+#: Tolerances: figures have three digits, and a difference of two may be off by one digit.
 _EQUITY = 0.0011
 _PERCENT = 0.11
 _PLAY = re.compile(rf"(?<![\w/.]){STEP}(?: {STEP})*(?![\w/])", re.IGNORECASE)
@@ -51,7 +51,7 @@ _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
 @dataclass(slots=True)
 class _Checked:
-    """A text's decision, and what was found."""
+    """A decision, and the flaws of the text about it."""
 
     decision: Decision
     flaws: list[str] = field(default_factory=list)
@@ -59,12 +59,13 @@ class _Checked:
     features: dict[Position, PlayFeatures] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for place in range(len(self.decision.candidates)):
-            self.known.setdefault(self.decision.after(place), place)
+        for rank in range(len(self.decision.candidates)):
+            self.known.setdefault(self.decision.after(rank), rank)
 
-    def candidate(self, after: Position) -> Candidate | None:
-        place = self.known.get(after)
-        return None if place is None else self.decision.candidates[place]
+    def candidates(self, afters: Sequence[Position]) -> list[Candidate]:
+        return [
+            self.decision.candidates[self.known[after]] for after in afters if after in self.known
+        ]
 
     def of(self, after: Position) -> PlayFeatures:
         if after not in self.features:
@@ -72,19 +73,19 @@ class _Checked:
         return self.features[after]
 
 
-#: A play named in a sentence: where it begins, and where it leads.
+#: A play named in a sentence: its first character, and the position after it.
 _Named = tuple[int, Position]
 
 
 def analysis_flaws(text: str, decision: Decision) -> list[str]:
-    """Return what is wrong with an analysis, each as a sentence; none where nothing is found.
+    """Return the flaws of an analysis, each as a sentence.
 
-    Looked at are: the best play, plays named, equities (with a sign), losses of equity (without),
-    percentages, the race, hitting rolls, names of errors, and what plays are said to do.
+    The check covers the best play, plays that are named, equities (with a sign), losses of equity
+    (without), percentages, the race, hitting rolls, names of errors, and effects of plays.
     """
     checked = _Checked(decision)
     _check_best(text, checked)
-    # Where there is nothing to choose, all is said of the one play.
+    # A forced play is the subject of every sentence.
     last = decision.after(0) if len(decision.candidates) == 1 else None
     for sentence in _SENTENCE.split(text):
         named = list(_plays(sentence, checked))
@@ -102,30 +103,29 @@ def _check_best(text: str, checked: _Checked) -> None:
     try:
         after, _ = written_play(checked.decision.position, best)
     except InputError:
-        # It is told of with the plays that are named.
+        # ``_plays`` reports it.
         return
-    found = checked.candidate(after)
-    # Of plays that are worth the same either is the best.
-    if found is None or found.equity < checked.decision.best.equity:
+    # Plays of equal equity are equally good.
+    if not any(play.equity >= checked.decision.best.equity for play in checked.candidates([after])):
         checked.flaws.append(
             f"The best play is {checked.decision.best.play}, not {best}, by the engine."
         )
 
 
 def _plays(sentence: str, checked: _Checked) -> Iterator[_Named]:
-    for found in _PLAY.finditer(sentence):
-        play = found[0]
+    for match in _PLAY.finditer(sentence):
+        play = match[0]
         try:
             after, _ = written_play(checked.decision.position, play)
         except InputError as error:
             checked.flaws.append(f"The play {play} cannot be made: {error}.")
             continue
         if after not in checked.known and not _is_legal(after, checked.decision):
-            # A part of a play, as in "6/5 makes the point", is none of its own.
+            # A part of a play, as in "6/5 makes the point", is not illegal.
             if not _is_part(play, checked.decision):
                 checked.flaws.append(f"The play {play} is not legal.")
             continue
-        yield found.start(), after
+        yield match.start(), after
 
 
 def _is_legal(after: Position, decision: Decision) -> bool:
@@ -133,10 +133,10 @@ def _is_legal(after: Position, decision: Decision) -> bool:
 
 
 def _is_part(play: str, decision: Decision) -> bool:
-    parts = [one.replace("*", "") for one in play.split()]
+    parts = [text.replace("*", "") for text in play.split()]
     return any(
-        all(part in one.play.replace("*", "").split() for part in parts)
-        for one in decision.candidates
+        all(part in candidate.play.replace("*", "").split() for part in parts)
+        for candidate in decision.candidates
     )
 
 
@@ -144,27 +144,28 @@ def _check_sentence(
     sentence: str, named: list[_Named], last: Position | None, checked: _Checked
 ) -> None:
     def subjects(start: int) -> list[Position]:
-        before = [after for place, after in named if place < start]
+        before = [after for at, after in named if at < start]
         if before:
             return before[-1:]
-        # A sentence that begins with a figure names its play after it, or the one before did.
-        return [one for one in (last, *(after for _, after in named[:1])) if one is not None]
+        # Before any play, the subject is the last one of the sentence before, or the next one.
+        following = [after for _, after in named[:1]]
+        return following if last is None else [last, *following]
 
     def compared(start: int) -> list[Position]:
-        # Of the best play a figure may say how far it is ahead of one that is named next.
-        found = subjects(start)
-        after = [one for place, one in named if place > start][:1]
-        return found + after if found[:1] == [checked.decision.after(0)] else found
+        # A figure after the best play may be its lead over the play that is named next.
+        positions = subjects(start)
+        after = [position for at, position in named if at > start][:1]
+        return positions + after if positions[:1] == [checked.decision.after(0)] else positions
 
     _check_situation(sentence, checked)
-    bare = _PLAY.sub(lambda found: "_" * len(found[0]), sentence)
+    bare = _PLAY.sub(lambda match: "_" * len(match[0]), sentence)
     start = 0
-    for end in [*(found.end() for found in _CLAUSE.finditer(bare)), len(bare)]:
+    for end in [*(match.end() for match in _CLAUSE.finditer(bare)), len(bare)]:
         clause = bare[start:end]
-        for found in _FIGURE.finditer(clause):
-            _check_figure(clause, found, compared(start + found.start()), checked)
-        for found in _CHANCE.finditer(clause):
-            _check_chance(clause, found, compared(start + found.start()), checked)
+        for match in _FIGURE.finditer(clause):
+            _check_figure(clause, match, compared(start + match.start()), checked)
+        for match in _CHANCE.finditer(clause):
+            _check_chance(clause, match, compared(start + match.start()), checked)
         _check_facts(clause, start, subjects, checked)
         start = end
     _check_shots(bare, subjects, checked)
@@ -173,49 +174,49 @@ def _check_sentence(
 
 def _check_situation(sentence: str, checked: _Checked) -> None:
     own, other = checked.decision.position.pips
-    for found in _ROLL.finditer(_PLAY.sub(" ", sentence)):
+    for match in _ROLL.finditer(_PLAY.sub(" ", sentence)):
         if _ELSE.search(sentence):
-            # Another roll, which may come or be thought of.
+            # A later or a hypothetical roll.
             continue
-        if sorted(map(int, found.groups())) != sorted(checked.decision.dice):
-            checked.flaws.append(f"The roll is not {found[0]}.")
-    for found in _RACE.finditer(sentence):
-        lead = int(found[2]) * (1 if found[1] in ("leads", "ahead") else -1)
-        if lead != other - own or (found[3] and (int(found[3]), int(found[4])) != (own, other)):
-            checked.flaws.append(f"The race is {own} pips against {other}, not: {found[0]}")
-    for found in _LEVEL.finditer(sentence):
-        if not own == other == int(found[1]):
+        if sorted(map(int, match.groups())) != sorted(checked.decision.dice):
+            checked.flaws.append(f"The roll is not {match[0]}.")
+    for match in _RACE.finditer(sentence):
+        lead = int(match[2]) * (1 if match[1] in ("leads", "ahead") else -1)
+        if lead != other - own or (match[3] and (int(match[3]), int(match[4])) != (own, other)):
+            checked.flaws.append(f"The race is {own} pips against {other}, not: {match[0]}")
+    for match in _LEVEL.finditer(sentence):
+        if not own == other == int(match[1]):
             checked.flaws.append(
-                f"The race is {own} pips against {other}, not level at {found[1]}."
+                f"The race is {own} pips against {other}, not level at {match[1]}."
             )
 
 
 def _check_figure(
-    clause: str, found: re.Match[str], subjects: list[Position], checked: _Checked
+    clause: str, match: re.Match[str], subjects: list[Position], checked: _Checked
 ) -> None:
-    """Compare an equity, or a loss of equity, with that of the plays it may be of."""
-    candidates = [one for after in subjects if (one := checked.candidate(after))]
+    """Compare an equity, or a loss of equity, with those of the plays that it may belong to."""
+    candidates = checked.candidates(subjects)
     best = checked.decision.best.equity
-    sign, stated = found[1], float(found[2])
+    sign, stated = match[1], float(match[2])
     if sign:
-        figures = [one.equity for one in candidates]
+        figures = [candidate.equity for candidate in candidates]
         stated = stated if sign == "+" else -stated
     else:
-        figures = [best - one.equity for one in candidates]
+        figures = [best - candidate.equity for candidate in candidates]
         if re.search(r"equity|worth|value", clause):
-            figures += [one.equity for one in candidates]
+            figures += [candidate.equity for candidate in candidates]
         if re.search(r"win|won|gammon|chance|probab", clause):
-            figures += [chance for one in candidates for chance in one.chances]
-            figures += [1 - one.chances[0] for one in candidates]
-    room = _EQUITY if len(found[2]) == 5 else 0.0051
-    if figures and not any(abs(stated - one) < room for one in figures):
+            figures += [chance for candidate in candidates for chance in candidate.chances]
+            figures += [1 - candidate.chances[0] for candidate in candidates]
+    room = _EQUITY if len(match[2]) == 5 else 0.0051
+    if figures and not any(abs(stated - figure) < room for figure in figures):
         checked.flaws.append(
-            f"{found[0]} is wrong: of {candidates[0].play} it is {figures[0]:.3f}."
+            f"{match[0]} is wrong: of {candidates[0].play} it is {figures[0]:.3f}."
         )
 
 
 def _check_chance(
-    clause: str, found: re.Match[str], subjects: list[Position], checked: _Checked
+    clause: str, match: re.Match[str], subjects: list[Position], checked: _Checked
 ) -> None:
     lost = bool(re.search(r"\blos", clause))
     if "backgammon" in clause:
@@ -227,22 +228,22 @@ def _check_chance(
     else:
         return
     of_losses = lost and kind == 0
-    candidates = [one for after in subjects if (one := checked.candidate(after))]
+    candidates = checked.candidates(subjects)
     best = checked.decision.best.chances[kind]
     figures = []
-    for one in candidates:
-        chance = one.chances[kind]
-        if found[2] == "%":
+    for candidate in candidates:
+        chance = candidate.chances[kind]
+        if match[2] == "%":
             figures.append(100 * (1 - chance if of_losses else chance))
         else:
             fewer = bool(re.search(r"\b(?:less|fewer|lower)\b", clause))
             apart = chance - best if not of_losses else best - chance
             figures.append(100 * (-apart if fewer else apart))
-    stated = found[1]
+    stated = match[1]
     room = _PERCENT if "." in stated else 0.51
-    if figures and not any(abs(float(stated) - one) < room for one in figures):
+    if figures and not any(abs(float(stated) - figure) < room for figure in figures):
         checked.flaws.append(
-            f"{found[0]} is wrong in {clause.strip()!r}: of {candidates[0].play} it is "
+            f"{match[0]} is wrong in {clause.strip()!r}: of {candidates[0].play} it is "
             f"{figures[0]:.1f}."
         )
 
@@ -250,36 +251,36 @@ def _check_chance(
 def _check_shots(
     sentence: str, subjects: Callable[[int], list[Position]], checked: _Checked
 ) -> None:
-    for found in _SHOTS.finditer(sentence):
-        after = subjects(found.start())
+    for match in _SHOTS.finditer(sentence):
+        after = subjects(match.start())
         if not after:
             continue
-        # Blots in the other's home board are often not counted.
-        counts = (HOME,) if found[4] else (HOME, 0)
+        # Texts often leave out blots in the opponent's home board.
+        counts = (HOME,) if match[4] else (HOME, 0)
         best = checked.decision.after(0)
         right = any(
-            int(found[1]) == hitting_rolls(after[0].flipped, beyond)
-            and int(found[3] or hitting_rolls(best.flipped, beyond))
+            int(match[1]) == hitting_rolls(after[0].flipped, beyond)
+            and int(match[3] or hitting_rolls(best.flipped, beyond))
             == hitting_rolls(best.flipped, beyond)
             for beyond in counts
         )
-        if not right or found[2] != "36":
-            checked.flaws.append(f"The count is wrong: {found[0]}.")
+        if not right or match[2] != "36":
+            checked.flaws.append(f"The count is wrong: {match[0]}.")
 
 
 def _check_names(
     sentence: str, subjects: Callable[[int], list[Position]], checked: _Checked
 ) -> None:
-    for found in re.finditer(r"\b(?:an? )?(very bad|bad|doubtful) (?:play|error|move)\b", sentence):
-        candidates = [one for after in subjects(found.start()) if (one := checked.candidate(after))]
+    for match in re.finditer(r"\b(?:an? )?(very bad|bad|doubtful) (?:play|error|move)\b", sentence):
+        candidates = checked.candidates(subjects(match.start()))
         if candidates:
             lost = round(checked.decision.best.equity - candidates[0].equity, 3)
-            if error_name(lost) != found[1]:
+            if error_name(lost) != match[1]:
                 checked.flaws.append(
-                    f"{candidates[0].play} is not {found[1]}: it loses {lost:.3f}."
+                    f"{candidates[0].play} is not {match[1]}: it loses {lost:.3f}."
                 )
-    for found in re.finditer(r"worth just as much", sentence):
-        candidates = [one for after in subjects(found.start()) if (one := checked.candidate(after))]
+    for match in re.finditer(r"worth just as much", sentence):
+        candidates = checked.candidates(subjects(match.start()))
         if candidates and checked.decision.best.equity - candidates[0].equity >= _EQUITY:
             checked.flaws.append(f"{candidates[0].play} is worth less than the best play.")
 
@@ -287,18 +288,18 @@ def _check_names(
 def _check_facts(
     clause: str, start: int, subjects: Callable[[int], list[Position]], checked: _Checked
 ) -> None:
-    """Compare what a clause says that a play does with the board."""
+    """Compare the effects that a clause gives a play with the board."""
     for pattern, holds in _FACTS:
-        for found in pattern.finditer(clause):
-            after = subjects(start + found.start())
+        for match in pattern.finditer(clause):
+            after = subjects(start + match.start())
             if not after:
                 continue
-            said = clause[: found.start()]
+            said = clause[: match.start()]
             negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", said))
             if not negated and _NOT.search(said):
-                # Of another time, another player, or a comparison.
+                # Another time, another player, or a comparison.
                 continue
-            if all(holds(found, one, checked) == negated for one in after):
+            if all(holds(match, position, checked) == negated for position in after):
                 checked.flaws.append(f"This does not hold: {clause.strip()!r}.")
 
 
@@ -306,7 +307,9 @@ _Holds = Callable[["re.Match[str]", Position, _Checked], bool]
 
 
 def _numbers(text: str) -> set[int]:
-    return {BAR_POINT if one == "bar" else int(one) for one in re.findall(r"bar|\d+", text)}
+    return {
+        BAR_POINT if number == "bar" else int(number) for number in re.findall(r"bar|\d+", text)
+    }
 
 
 def _count(word: str) -> int:
@@ -315,7 +318,7 @@ def _count(word: str) -> int:
 
 def _hit_points(after: Position, checked: _Checked) -> set[int]:
     before = checked.decision.position.other
-    return {24 - place for place in range(24) if after.other[place] < before[place]}
+    return {24 - index for index in range(24) if after.other[index] < before[index]}
 
 
 def _splits(after: Position, checked: _Checked) -> bool:
@@ -328,66 +331,66 @@ def _fact(pattern: str, holds: _Holds) -> tuple[re.Pattern[str], _Holds]:
 
 
 _MAKE, _BREAK = r"\bmak(?:es?|ing) ", r"\bbreak(?:s|ing)? "
-#: What may be said of a play, and whether it holds.
+#: Patterns of effects, each with its check on the board.
 _FACTS: tuple[tuple[re.Pattern[str], _Holds], ...] = (
     _fact(r"\bhit(?:s|ting)?\b(?! rolls?)", lambda _, after, to: to.of(after).hits > 0),
     _fact(
         r"\bhit(?:s|ting)? (two|three|four) checkers",
-        lambda found, after, to: to.of(after).hits == _count(found[1]),
+        lambda match, after, to: to.of(after).hits == _count(match[1]),
     ),
     _fact(
         rf"\bhit(?:s|ting)? (?:loose )?on {_POINTS}",
-        lambda found, after, to: _numbers(found[1]) <= _hit_points(after, to),
+        lambda match, after, to: _numbers(match[1]) <= _hit_points(after, to),
     ),
     _fact(r"\bhit(?:s|ting)? loose", lambda _, after, to: bool(to.of(after).loose)),
-    _fact(_MAKE + _POINTS, lambda found, after, to: _numbers(found[1]) <= set(to.of(after).made)),
+    _fact(_MAKE + _POINTS, lambda match, after, to: _numbers(match[1]) <= set(to.of(after).made)),
     _fact(_MAKE + r"the golden anchor", lambda _, after, to: GOLDEN_ANCHOR in to.of(after).made),
     _fact(
         _MAKE + r"an anchor on " + _POINTS,
-        lambda found, after, to: _numbers(found[1]) <= set(to.of(after).anchors_made),
+        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).anchors_made),
     ),
     _fact(
-        _BREAK + _POINTS, lambda found, after, to: _numbers(found[1]) <= set(to.of(after).broken)
+        _BREAK + _POINTS, lambda match, after, to: _numbers(match[1]) <= set(to.of(after).broken)
     ),
     _fact(
         r"\bgiv(?:es?|ing) up the anchor on " + _POINTS,
-        lambda found, after, to: _numbers(found[1]) <= set(to.of(after).anchors_broken),
+        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).anchors_broken),
     ),
     _fact(r"\bsplit(?:s|ting)? the back checkers", lambda _, after, to: _splits(after, to)),
     _fact(
         r"\bslot(?:s|ting)? " + _POINTS,
-        lambda found, after, to: _numbers(found[1]) <= set(to.of(after).slots),
+        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).slots),
     ),
     _fact(
         r"\bunstack(?:s|ing)? the (?:heavy )?(midpoint|\d+)",
-        lambda found, after, to: (
-            (13 if found[1] == "midpoint" else int(found[1])) in to.of(after).unstacked
+        lambda match, after, to: (
+            (13 if match[1] == "midpoint" else int(match[1])) in to.of(after).unstacked
         ),
     ),
     _fact(
         r"\bbear(?:s|ing)? off (a|one|two|three|four) checkers?",
-        lambda found, after, to: to.of(after).borne_off == _count(found[1]),
+        lambda match, after, to: to.of(after).borne_off == _count(match[1]),
     ),
     _fact(
         r"\benter(?:s|ing)? (a|one|two|three|four) checkers?",
-        lambda found, after, to: to.of(after).entered == _count(found[1]),
+        lambda match, after, to: to.of(after).entered == _count(match[1]),
     ),
     _fact(r"\bbreak(?:s|ing)? contact", lambda _, after, to: to.of(after).breaks_contact),
     _fact(
         r"\brun(?:s|ning)? with (a|two|three|four) back checkers?",
-        lambda found, after, to: to.of(after).runs == _count(found[1]),
+        lambda match, after, to: to.of(after).runs == _count(match[1]),
     ),
     _fact(
         r"\bbring(?:s|ing)? (a|two|three|four|the last) back checkers? out",
-        lambda found, after, to: (
+        lambda match, after, to: (
             to.of(after).left_back > 0 == to.of(after).back
-            if found[1] == "the last"
-            else to.of(after).left_back == _count(found[1])
+            if match[1] == "the last"
+            else to.of(after).left_back == _count(match[1])
         ),
     ),
     _fact(
         r"\bprime (?:of|to) (\d) points?",
-        lambda found, after, to: to.of(after).prime == int(found[1]),
+        lambda match, after, to: to.of(after).prime == int(match[1]),
     ),
     _fact(r"\bleav(?:es?|ing) no blots?\b", lambda _, after, to: not to.of(after).blots),
     _fact(

@@ -1,4 +1,4 @@
-"""What a play does, as verb phrases: of one play, and of one that is compared with the best."""
+"""The effects of a play as verb phrases, alone and compared with the best play."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: A prime is worth a word from so many points.
+#: Least points of a prime that is mentioned.
 _PRIME = 4
-#: Hitting rolls by which plays differ before it is said.
+#: Least difference of hitting rolls that is mentioned.
 _SHOTS = 3
-#: Gains and losses of chances that are said: wins, and gammons of either player.
+#: Least differences of chances that are mentioned: wins, and gammons of either player.
 _WINS, _GAMMONS = 0.005, 0.01
 
 NUMBERS = ("no", "a", "two", "three", "four")
-#: What a position of each phase is called.
+#: Openings of a text, by phase.
 PHASES: dict[Phase, tuple[str, ...]] = {
     "opening": ("In this opening", "In the opening", "Early in the game"),
     "middle": ("In this middle game", "In the middle game"),
@@ -42,13 +42,13 @@ _IRREGULAR = {"hit": "hitting", "run": "running", "slot": "slotting", "split": "
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that a play does.
+    """An effect of a play.
 
     Attributes:
-        key: What it is, the same for the same thing whatever the words.
+        key: Identifies the effect, whatever its words.
         verb: In the infinitive, such as ``make`` or ``bear off``.
-        rest: What follows it.
-        good: Whether it is a gain (1), a cost (-1) or neither (0).
+        rest: The words after the verb.
+        good: 1 for a gain, -1 for a cost, 0 for neither.
     """
 
     key: str
@@ -58,34 +58,34 @@ class Fact:
 
     @property
     def finite(self) -> str:
-        """The fact with the play as its subject: ``makes the 5 point``."""
+        """The phrase after the play as subject: ``makes the 5 point``."""
         first, *more = self.verb.split()
         return " ".join([first + ("es" if first.endswith(("sh", "x")) else "s"), *more, self.rest])
 
     @property
     def infinitive(self) -> str:
-        """The fact after ``does not``."""
+        """The phrase after ``does not``."""
         if self.key == "hit":
             return "hit"
         return f"{self.verb} {self.rest}"
 
     @property
     def gerund(self) -> str:
-        """The fact as ``making the 5 point``."""
+        """The phrase as a participle: ``making the 5 point``."""
         first, *more = self.verb.split()
-        made = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
-        return " ".join([made, *more, self.rest])
+        participle = _IRREGULAR.get(first) or f"{first.removesuffix('e')}ing"
+        return " ".join([participle, *more, self.rest])
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A candidate with what is said of it.
+class CandidateFacts:
+    """A candidate with its effects.
 
     Attributes:
-        features: What it does.
-        facts: The same as phrases, the weightiest first.
-        shots: With how many of the 36 rolls the other player hits a blot outside his home board.
-        split: Whether there are blots in his home board too.
+        features: Its effects on the board.
+        facts: The effects as phrases, the most important first.
+        shots: Rolls, of 36, by which the opponent hits a blot outside the home board.
+        split: True if there are blots in the opponent's home board too.
     """
 
     features: PlayFeatures
@@ -94,9 +94,9 @@ class Told:
     split: bool
 
 
-def told_of(decision: Decision, place: int) -> Told:
-    """Return what there is to say of a candidate."""
-    after = decision.after(place)
+def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
+    """Return a candidate with its effects."""
+    after = decision.after(rank)
     features = play_features(decision.position, after)
     going_on = any(after.own) and features.contact
     shots = hitting_rolls(after.flipped, HOME) if going_on else 0
@@ -110,33 +110,33 @@ def told_of(decision: Decision, place: int) -> Told:
     facts = _facts(features, hit)
     if features.contact and (shots or safe):
         facts.append(_safety(features, shots, split=split))
-    return Told(features, tuple(facts), shots, split)
+    return CandidateFacts(features, tuple(facts), shots, split)
 
 
 def _facts(features: PlayFeatures, hit: Sequence[int]) -> list[Fact]:
-    found = []
+    facts = []
     if features.breaks_contact:
-        found.append(Fact("contact", "break", "contact", 0))
+        facts.append(Fact("contact", "break", "contact", 0))
     if hit:
-        found.append(_hit(features, hit))
+        facts.append(_hit(features, hit))
     if features.contact_before:
-        found += _points(features)
-        found += _back(features)
+        facts += _points(features)
+        facts += _back(features)
     if features.borne_off:
-        found.append(Fact(f"off {features.borne_off}", "bear off", _checkers(features.borne_off)))
+        facts.append(Fact(f"off {features.borne_off}", "bear off", _checkers(features.borne_off)))
     if features.contact_before:
         if features.prime >= _PRIME and features.prime > features.prime_before:
-            found.append(Fact("prime", "build", f"a prime of {features.prime} points"))
+            facts.append(Fact("prime", "build", f"a prime of {features.prime} points"))
         if features.prime < features.prime_before >= _PRIME:
-            found.append(Fact("shortens", "shorten", f"the prime to {_row(features.prime)}", -1))
-        found += [Fact(f"slot {at}", "slot", f"the {_point(at)}", 0) for at in features.slots[:1]]
+            facts.append(Fact("shortens", "shorten", f"the prime to {_row(features.prime)}", -1))
+        facts += [Fact(f"slot {at}", "slot", f"the {_point(at)}", 0) for at in features.slots[:1]]
         heavy = [at for at in features.unstacked if at in (6, 8, 13)]
         if heavy:
-            place = "midpoint" if heavy[0] == 13 else f"heavy {heavy[0]} point"
-            found.append(Fact(f"unstack {heavy[0]}", "unstack", f"the {place}"))
+            stack = "midpoint" if heavy[0] == 13 else f"heavy {heavy[0]} point"
+            facts.append(Fact(f"unstack {heavy[0]}", "unstack", f"the {stack}"))
         if features.entered:
-            found.append(Fact("enter", "enter", f"{_checkers(features.entered)} from the bar", 0))
-    return found
+            facts.append(Fact("enter", "enter", f"{_checkers(features.entered)} from the bar", 0))
+    return facts
 
 
 def _hit(features: PlayFeatures, hit: Sequence[int]) -> Fact:
@@ -147,29 +147,29 @@ def _hit(features: PlayFeatures, hit: Sequence[int]) -> Fact:
 
 
 def _points(features: PlayFeatures) -> list[Fact]:
-    found = []
+    facts = []
     for point in features.anchors_made:
         name = "golden anchor" if point == GOLDEN_ANCHOR else f"anchor on the {point} point"
         rest = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
-        found.append(Fact(f"make {point}", "make", rest))
-    made = sorted((point for point in features.made if point < BACK), key=_worth_making)
-    if made:
-        found.append(Fact("make " + " ".join(map(str, made)), "make", f"the {_listed(made)}"))
+        facts.append(Fact(f"make {point}", "make", rest))
+    points = sorted((point for point in features.made if point < BACK), key=_worth_making)
+    if points:
+        facts.append(Fact("make " + " ".join(map(str, points)), "make", f"the {_listed(points)}"))
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
-        found.append(Fact("split", "split", "the back checkers", 0))
+        facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # Who leaves with all has no use for an anchor, and the last point is where all began.
-        found += [
+        # A player who leaves with all checkers needs no anchor; the 24 point is where they began.
+        facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
             if point < POINTS
         ]
     broken = [point for point in features.broken if point < BACK]
     if broken:
-        found.append(
+        facts.append(
             Fact("break " + " ".join(map(str, broken)), "break", f"the {_listed(broken)}", -1)
         )
-    return found
+    return facts
 
 
 def _back(features: PlayFeatures) -> list[Fact]:
@@ -191,26 +191,26 @@ def _safety(features: PlayFeatures, shots: int, *, split: bool) -> Fact:
     return Fact("safe", "leave", "no shot" if features.blots else "no blot")
 
 
-def missed(best: Told, other: Told) -> list[Fact]:
-    """Return what is good about the best play that another does not do."""
+def missed(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
+    """Return the gains of the best play that another play lacks."""
     keys = {fact.key for fact in other.facts}
-    made = set(other.features.made)
+    points = set(other.features.made)
     return [
         fact
         for fact in best.facts
         if fact.good > 0
         and fact.key.split()[0] in ("hit", "make", "run", "leave")
         and fact.key not in keys
-        # One of several points may be made by both.
-        and not (fact.key.startswith("make") and made & _numbers(fact.key))
+        # Both plays may make one of several points.
+        and not (fact.key.startswith("make") and points & _numbers(fact.key))
         and not (fact.key in ("run", "leave") and keys & {"run", "leave"})
     ]
 
 
-def costs(best: Told, other: Told) -> list[str]:
-    """Return what another play gives up or risks and the best one does not, finite."""
+def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
+    """Return the costs and risks of another play that the best play lacks, as finite phrases."""
     keys = {fact.key for fact in best.facts}
-    found = [
+    phrases = [
         fact.finite
         for fact in other.facts
         if fact.good < 0
@@ -221,43 +221,43 @@ def costs(best: Told, other: Told) -> list[str]:
     if other.shots >= best.shots + _SHOTS:
         compared = f" against {best.shots}" if best.shots else ""
         outside = _OUTSIDE if best.split or other.split else ""
-        found.append(f"leaves {_shots(other.shots)}{compared}{outside}")
-    return found
+        phrases.append(f"leaves {_shots(other.shots)}{compared}{outside}")
+    return phrases
 
 
-def merits(best: Told, other: Told) -> list[str]:
-    """Return what is good about another play that the best one does not do, finite."""
-    found = [fact.finite for fact in missed(other, best)]
+def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
+    """Return the gains of another play that the best play lacks, as finite phrases."""
+    phrases = [fact.finite for fact in missed(other, best)]
     if other.shots <= best.shots - _SHOTS:
         if other.shots:
             outside = _OUTSIDE if best.split or other.split else ""
-            found.append(f"leaves {_shots(other.shots)} against {best.shots}{outside}")
+            phrases.append(f"leaves {_shots(other.shots)} against {best.shots}{outside}")
         else:
-            found += [fact.finite for fact in other.facts if fact.key == "safe"]
-    return found
+            phrases += [fact.finite for fact in other.facts if fact.key == "safe"]
+    return phrases
 
 
-def chances_lost(decision: Decision, place: int, rng: random.Random) -> list[str]:
-    """Return by how much a candidate's chances are worse than the best one's, finite."""
-    best, other = decision.best.chances, decision.candidates[place].chances
-    found = []
+def chances_lost(decision: Decision, rank: int, rng: random.Random) -> list[str]:
+    """Return how much worse a candidate's chances are than the best play's, as finite phrases."""
+    best, other = decision.best.chances, decision.candidates[rank].chances
+    phrases = []
     if other[0] <= best[0] - _WINS:
         apart = _apart(best[0], other[0])
         words = (f"wins {apart} less often", f"has {apart} fewer wins")
-        found.append(rng.choice(words))
+        phrases.append(rng.choice(words))
     if other[3] >= best[3] + _GAMMONS:
         apart = _apart(best[3], other[3])
         words = (f"loses a gammon {apart} more often", f"risks {apart} more gammon losses")
-        found.append(rng.choice(words))
+        phrases.append(rng.choice(words))
     if other[1] <= best[1] - _GAMMONS:
         apart = _apart(best[1], other[1])
         words = (f"wins a gammon {apart} less often", f"has {apart} fewer gammon wins")
-        found.append(rng.choice(words))
-    return found
+        phrases.append(rng.choice(words))
+    return phrases
 
 
-def _apart(one: float, other: float) -> str:
-    return f"{abs(round(one, 3) - round(other, 3)) * 100:.1f} percentage points"
+def _apart(first: float, second: float) -> str:
+    return f"{abs(round(first, 3) - round(second, 3)) * 100:.1f} percentage points"
 
 
 def _numbers(key: str) -> set[int]:
@@ -265,7 +265,7 @@ def _numbers(key: str) -> set[int]:
 
 
 def _worth_making(point: int) -> tuple[bool, int]:
-    """Sort home points and the bar point first, the highest of them first."""
+    """Return the sort key of made points: home points and the bar point first, from the highest."""
     return point > BAR_POINT, -point
 
 

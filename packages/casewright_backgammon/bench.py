@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from casewright.bench.report import Report
+from casewright.stores import Encoder, default_encoder
+from casewright.stores.encoders.sources import named_encoder
+from casewright.stores.progress import progress_bar
 from casewright_backgammon.bench_answers import answer_rows, by_chat, by_network, reuse
 from casewright_backgammon.bench_boards import reading_rows
 from casewright_backgammon.bench_retrieval import (
@@ -20,21 +24,17 @@ from casewright_backgammon.bench_retrieval import (
     SHUFFLED,
     WITH_PLAY,
     WITHOUT,
-    Asked,
+    Measured,
     comparison_rows,
     latent_name,
     representations,
 )
-from casewright.bench.report import Report
 from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.games import DECISIONS, Split, part_of, read_split, split_games
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
-from casewright.stores import Encoder, default_encoder
-from casewright.stores.encoders.sources import named_encoder
-from casewright.stores.progress import progress_bar
 
 BOARDS, ANSWERS = "boards", "4"
-#: The latent that is as the one that ships.
+#: The latent that is trained as the shipped one.
 SHIPPED = latent_name(1, 0)
 _NOTES = (
     "The asked games took no part in training, nor are they cases; nor is a position that a case "
@@ -67,33 +67,33 @@ def measure_backgammon(
     choosing: bool = False,
     epochs: int = EPOCHS,
 ) -> Report:
-    """Read boards, retrieve, and answer."""
+    """Measure the reading of boards, retrieval, and answers."""
     split = _training_split(data) if choosing else read_split(data)
-    # Refused now, where they cannot be used, and not after minutes.
+    # A model that cannot be used is refused before minutes of training.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
     if encoder is not None:
         encoders[encoder] = named_encoder(encoder)
     asker = None
     if chat is not None:
         from casewright.planner import chat_model
-        from casewright.planner.chat_text import chat_text
+        from casewright.planner.chat_call import chat_text
 
         asker = chat_text(chat_model(chat))
     started = time.perf_counter()
-    asked = Asked(split)
+    measured = Measured(split)
     with progress_bar("Training latents", len(WEIGHTS) + 1, show=None) as advance:
         ways = representations(split, epochs=epochs, advance=advance)
     trained = time.perf_counter() - started
-    rows = comparison_rows(asked, ways)
+    rows = comparison_rows(measured, ways)
     if not choosing:
-        read = reading_rows([one.position for one in split.queries], count=boards)
+        read = reading_rows([decision.position for decision in split.queries], count=boards)
         rows = [{"table": BOARDS, **row} for row in read] + rows
-        way = next(one for one in ways if one.name == SHIPPED)
+        way = next(way for way in ways if way.name == SHIPPED)
         assert way.network is not None
         answerers = [reuse(way.network), by_network(way.network)]
         if asker is not None and chat is not None:
             answerers.append(by_chat(chat, asker))
-        rows += answer_rows(asked, way, answerers, encoders, answers)
+        rows += answer_rows(measured, way, answerers, encoders, answers)
     return Report(
         bench="backgammon",
         settings={
@@ -120,9 +120,11 @@ def measure_backgammon(
 
 
 def _training_split(data: Path) -> Split:
-    """Return training games alone, a quarter of which is asked."""
+    """Return a split of the training games alone; a quarter of them are queries."""
     whole = read_split(data)
-    decisions = [one for one in read_decisions(data / DECISIONS) if part_of(one.game) != 0]
+    decisions = [
+        decision for decision in read_decisions(data / DECISIONS) if part_of(decision.game) != 0
+    ]
     return split_games(decisions, whole.pool, part=1)
 
 
@@ -147,9 +149,9 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     names = [row["compared by"] for row in lines]
     height = 0.8 / len(LABELS)
     for number, label in enumerate(LABELS):
-        places = [place + number * height for place in range(len(names))]
+        places = [line + number * height for line in range(len(names))]
         axes.barh(places, [row[label] for row in lines], height, label=label)
-    axes.set_yticks([place + 0.4 for place in range(len(names))], names)
+    axes.set_yticks([line + 0.4 for line in range(len(names))], names)
     axes.invert_yaxis()
     axes.set_xlabel("precision, mean over 1 to 5 cases")
     axes.set_xlim(0, 1.2)

@@ -1,7 +1,8 @@
 """Table 4: analyses written without context, and with three cases (MCBR-RAG, section 5.2).
 
-The paper compares an answer's words with the reference's. Words can be alike and the play wrong, so
-the truth stands beside them: whether the advised play is legal, and what equity it loses.
+The paper compares the words of an answer with those of a reference. Similar words may advise a
+wrong play, so the table also has the share of legal plays and the equity that the advised plays
+lose.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.bench_retrieval import Asked, Representation, nearest
 from casewright.bench.harness import mean
+from casewright.errors import InputError
+from casewright.planner.chat_call import Chat
+from casewright.stores import Encoder
+from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_export import quiet
+from casewright.stores.progress import progress_bar
 from casewright_backgammon.advice import carried_over
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
+from casewright_backgammon.bench_retrieval import Measured, Representation, nearest
 from casewright_backgammon.cases import case_text, decision_case
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.judge import NetworkJudge
@@ -26,12 +33,7 @@ from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.play_text import play_of
 from casewright_backgammon.prompts import ROLE, prompt
-from casewright.errors import InputError
-from casewright.planner.chat_text import Chat
-from casewright.stores import Encoder
-from casewright.stores.encoders.minilm import packaged_minilm
-from casewright.stores.encoders.onnx_export import quiet
-from casewright.stores.progress import progress_bar
+from casewright_mcbr.layers import unit_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 #: Cases in a prompt.
 CASES = 3
 NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
-#: The columns of the paper's Table 4, but for its average of the three cosines.
+#: The columns of the paper's Table 4, without its average of the three cosines.
 PRINTED = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
 #: The paper's Table 4, by model, without and with three cases: BERTScore (roberta-large), and the
 #: cosines by MPNet, RoBERTa and MiniLM.
@@ -51,18 +53,18 @@ TABLE_4 = {
     "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
-#: Texts that run through MiniLM together, and tokens of one at most.
+#: Texts of a batch of MiniLM, and most tokens of a text.
 BATCH, TOKENS = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Someone who analyses decisions.
+    """A way to analyse decisions.
 
     Attributes:
-        name: As the table calls it.
+        name: In the table.
         answer: Writes an answer to a decision with its cases, the nearest first.
-        contexts: Which it can have.
+        contexts: The contexts that it is measured with.
     """
 
     name: str
@@ -71,7 +73,7 @@ class Answerer:
 
 
 def answer_rows(
-    asked: Asked,
+    measured: Measured,
     way: Representation,
     answerers: Sequence[Answerer],
     encoders: dict[str, Encoder],
@@ -80,39 +82,43 @@ def answer_rows(
     """Return a row for each answerer and context.
 
     Args:
-        asked: Queries and cases.
+        measured: Queries and cases.
         way: Retrieves the cases: of the same roll, by the position alone.
-        answerers: Who answers.
-        encoders: By which whole texts are compared, by name.
-        limit: Decisions that are answered, spread evenly over the queries.
+        answerers: The ways to answer.
+        encoders: Encoders that compare whole texts, by name.
+        limit: Number of queries, spread evenly.
     """
-    split = asked.split
+    split = measured.split
     spread = np.linspace(0, len(split.queries) - 1, limit).astype(int)
     places = sorted(set(spread.tolist()))
-    queries = [split.queries[place] for place in places]
+    queries = [split.queries[index] for index in places]
     own, cases = way.positions(split.queries), way.positions(split.cases)
-    order = nearest(asked, own, cases, CASES, same_roll=True)[places]
-    # Those of the decision half the list further on: as near to another, mostly of another roll.
+    order = nearest(measured, own, cases, CASES, same_roll=True)[places]
+    # The control takes the cases of the query half the list further on, mostly of another roll.
     contexts = {
         NONE: order[:, :0],
         THREE: order,
         STRANGERS: np.roll(order, len(order) // 2, axis=0),
     }
     rows = []
-    total = sum(len(one.contexts) for one in answerers)
+    total = sum(len(answerer.contexts) for answerer in answerers)
     with progress_bar("Answering", total, show=None) as advance:
-        for one in answerers:
-            for context in one.contexts:
+        for answerer in answerers:
+            for context in answerer.contexts:
                 shown = [[split.cases[c] for c in row] for row in contexts[context]]
-                said = [one.answer(query, some) for query, some in zip(queries, shown, strict=True)]
+                said = [
+                    answerer.answer(query, some) for query, some in zip(queries, shown, strict=True)
+                ]
                 figures = _figures(queries, said, encoders)
-                rows.append({"table": "4", "answered by": one.name, "context": context, **figures})
+                rows.append(
+                    {"table": "4", "answered by": answerer.name, "context": context, **figures}
+                )
                 advance(1)
     return rows + published_rows()
 
 
 def published_rows() -> list[dict[str, Any]]:
-    """Return the paper's Table 4 as rows: each cosine under its own encoder's name."""
+    """Return the paper's Table 4 as rows, each cosine under its encoder's name."""
     return [
         {
             "table": "4",
@@ -126,9 +132,9 @@ def published_rows() -> list[dict[str, Any]]:
 
 
 def reuse(network: PositionNetwork) -> Answerer:
-    """Return who carries over the best play of the nearest case, with that case's words.
+    """Return the answerer that carries over the best play of the nearest case, with its words.
 
-    Without a case it says nothing of the position, and names the first legal play by the alphabet.
+    Without a case it names the first legal play by the alphabet.
     """
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -144,7 +150,7 @@ def reuse(network: PositionNetwork) -> Answerer:
 
 
 def by_network(network: PositionNetwork) -> Answerer:
-    """Return who analyses by the network's own figures, without a case."""
+    """Return the answerer that uses the network's own figures, without a case."""
     judge = NetworkJudge(network)
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -154,7 +160,7 @@ def by_network(network: PositionNetwork) -> Answerer:
 
 
 def by_chat(name: str, chat: Chat) -> Answerer:
-    """Return a chat model that is asked once, with or without cases."""
+    """Return the answerer that calls a chat model once, with or without cases."""
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
         texts = [case_text(decision_case(case)) for case in cases]
@@ -172,19 +178,23 @@ def _figures(
     return {
         **dict.fromkeys(PRINTED),
         "BERTScore": mean(bert_scores(said, references)),
-        **{f"cosine, {name}": _cosine(one, said, references) for name, one in encoders.items()},
+        **{
+            f"cosine, {name}": _cosine(encoder, said, references)
+            for name, encoder in encoders.items()
+        },
         "legal play": len(known) / len(queries),
         "listed": mean([listed for _, listed in judged]),
         "lost, at least": mean(known) if known else None,
         "best play": mean([listed and lost == 0 for lost, listed in judged]),
-        "retained": mean([not analysis_flaws(*one) for one in zip(said, queries, strict=True)]),
+        "retained": mean([not analysis_flaws(*pair) for pair in zip(said, queries, strict=True)]),
     }
 
 
 def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
-    """Return what the advised play loses, ``None`` where none is legal, and whether it is listed.
+    """Return the equity lost by the advised play, and True if the engine lists the play.
 
-    One that the engine's list lacks loses as much as the worst that it has, at least.
+    The loss is ``None`` for an illegal play. An unlisted play loses at least as much as the worst
+    listed one.
     """
     named = best_play_of(text)
     if named is None:
@@ -193,36 +203,34 @@ def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
         after = play_of(query.position, query.dice, named).after
     except InputError:
         return None, False
-    for place in range(len(query.candidates)):
-        if query.after(place) == after:
-            return query.lost(place), True
+    for rank in range(len(query.candidates)):
+        if query.after(rank) == after:
+            return query.lost(rank), True
     return query.lost(len(query.candidates) - 1), False
 
 
 def _cosine(encoder: Encoder, said: Sequence[str], references: Sequence[str]) -> float:
-    own, other = (np.asarray(encoder.embed(list(some))) for some in (said, references))
-    lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(other, axis=1)
-    return mean((own * other).sum(axis=1) / np.maximum(lengths, 1e-12))
+    own, other = (unit_rows(np.asarray(encoder.embed(list(texts)))) for texts in (said, references))
+    return mean((own * other).sum(axis=1))
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
     """Return the F1 of BERTScore of n answers against their references, array (n), -1 to 1.
 
-    Texts are compared token by token, each with its nearest (Zhang et al. 2020, section 3). The
-    paper's scores are of larger models; here the tokens are embedded by the packaged MiniLM, whose
-    scores are not to be compared with those of another model. No inverse document frequency, no
-    rescaling.
+    Each token is compared with its nearest (Zhang et al. 2020, section 3), without inverse document
+    frequency or rescaling. The tokens are embedded by the packaged MiniLM: the scores are not
+    comparable with the paper's, which are of larger models.
     """
-    found = []
+    scores = []
     for own, other in zip(_tokens(answers), _tokens(references), strict=True):
         if not len(own) or not len(other):
-            found.append(0.0)
+            scores.append(0.0)
             continue
         likeness = own @ other.T
         precision, recall = likeness.max(axis=1).mean(), likeness.max(axis=0).mean()
         both = precision + recall
-        found.append(2 * precision * recall / both if both > 0 else 0.0)
-    return np.array(found)
+        scores.append(2 * precision * recall / both if both > 0 else 0.0)
+    return np.array(scores)
 
 
 def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
@@ -231,16 +239,16 @@ def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
 
     tokenizer, model = _minilm()
     options = {"return_tensors": "pt", "padding": True, "truncation": True, "max_length": TOKENS}
-    found: list[NDArray[np.float64]] = []
+    tokens: list[NDArray[np.float64]] = []
     for start in range(0, len(texts), BATCH):
         batch = tokenizer(list(texts[start : start + BATCH]), **options)
         with torch.inference_mode():
             vectors: Tensor = model(**batch).last_hidden_state
         units = torch.nn.functional.normalize(vectors, dim=2).numpy().astype(np.float64)
         lengths = batch["attention_mask"].sum(dim=1).tolist()
-        # The first and the last token are the model's own marks.
-        found += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
-    return found
+        # The first and the last token are special tokens.
+        tokens += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
+    return tokens
 
 
 @cache

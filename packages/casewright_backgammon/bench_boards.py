@@ -1,4 +1,4 @@
-"""How well positions are read off boards: of our renderer, of a second one, and of gnubg's."""
+"""Accuracy of the board reader on three renderers: ours, a second one, and GNU Backgammon's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright.bench.harness import mean
+from casewright.stores.progress import progress_bar
+from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright_backgammon.board_image import render_board
 from casewright_backgammon.board_layout import Colour, signed_counts
 from casewright_backgammon.board_reader import (
@@ -23,7 +24,6 @@ from casewright_backgammon.board_style import PLAIN, draw_style
 from casewright_backgammon.engine import Engine, find_engine
 from casewright_backgammon.position import Position
 from casewright_mcbr.fonts import unseen_fonts
-from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -62,14 +62,14 @@ def reading_rows(
     """Measure the reading of boards.
 
     Args:
-        positions: Those that can be drawn.
-        count: How many of them are, by each renderer; chosen at random, without repetition.
+        positions: Positions to choose from.
+        count: Boards of each renderer, chosen at random, without repetition.
         seed: Of that choice and of our renderer's styles.
-        reader: What reads; ``None`` for the reader that ships.
+        reader: The reader; ``None`` for the shipped one.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Returns:
-        A row for each renderer, with ``off`` told and not told: ``renderer``,
+        A row for each renderer, with ``off`` given and not given: ``renderer``,
         ``off_known``, ``boards``; shares of all boards: ``right`` (the whole position, not
         refused), ``refused_right``, ``refused_wrong``, ``wrong`` (and not refused); ``caught``,
         the share of the positions read wrong that is refused, and ``caught_by_check``, the share
@@ -77,7 +77,7 @@ def reading_rows(
     """
     rng = np.random.default_rng(seed)
     unique = list(dict.fromkeys(positions))
-    chosen = [unique[int(place)] for place in rng.permutation(len(unique))[:count]]
+    chosen = [unique[int(index)] for index in rng.permutation(len(unique))[:count]]
     rows = []
     renderers = _renderers(seed)
     total = len(renderers) * len(chosen)
@@ -97,12 +97,12 @@ def _renderers(seed: int) -> Mapping[str, tuple[Colour, Drawn]]:
     def printed(positions: Sequence[Position]) -> Iterator[Image.Image]:
         return map(render, positions, cycle(LOOKS.values()))
 
-    made: dict[str, tuple[Colour, Drawn]] = {
-        "plain": ("light", lambda some: (render_board(one, PLAIN) for one in some)),
+    renderers: dict[str, tuple[Colour, Drawn]] = {
+        "plain": ("light", lambda some: (render_board(position, PLAIN) for position in some)),
         "own styles": ("light", styled),
         "matplotlib": ("light", printed),
     }
-    return {**made, "gnubg": ("dark", gnubg_boards)} if find_engine() else made
+    return {**renderers, "gnubg": ("dark", gnubg_boards)} if find_engine() else renderers
 
 
 def _rows(
@@ -146,9 +146,9 @@ def _row(
 
 
 def _slices_right(counts: Sequence[int], position: Position, own: Colour) -> float:
-    """Return the share of slices that were read right, on the bar in whichever half."""
+    """Return the share of slices that were read right, on either half of the bar."""
     read = np.array(counts)
-    # Renderers differ in which half of the bar is whose.
+    # Renderers differ in the halves of the bar.
     return max(
         mean(read == np.array(signed_counts(position, own, "right", own_bar_below=below)))
         for below in (True, False)

@@ -1,7 +1,7 @@
 """A second renderer of boards, with matplotlib: diagrams as books print them.
 
-It shares no drawing code, geometry or style with the one that the reader learns from, and takes
-no part in training, nor in choosing anything: it tells how well the reader reads what others draw.
+It shares no drawing code, geometry or style with the renderer of the training, and takes no part in
+training or in the choice of thresholds: it measures the reader on boards that others draw.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright_backgammon.position import BAR, POINTS, Position
 from casewright.errors import DependencyError
+from casewright_backgammon.position import BAR, POINTS, Position
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -25,7 +25,7 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a book prints its boards; colours and hatches as matplotlib names them.
+    """The style of printed boards; colours and hatches have matplotlib's names.
 
     Attributes:
         odd: Colour of every other point.
@@ -35,7 +35,7 @@ class Look:
         light: Colour of the player on roll's checkers.
         dark: Colour of the other's.
         edge: Colour of lines.
-        numbered: Whether the points are numbered.
+        numbered: Number the points.
         middle: Width of the bar.
         dots: Pixels an inch; the board is 8 inches wide.
         family: The font family.
@@ -80,7 +80,7 @@ LOOKS: dict[str, Look] = {
 def render(position: Position, look: Look) -> Image.Image:
     """Draw a board, an image of mode "RGB".
 
-    The player on roll sits below, bears off on the right and is the lighter.
+    The player on roll sits below, bears off on the right and has the lighter checkers.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -118,7 +118,7 @@ def render(position: Position, look: Look) -> Image.Image:
 
 
 def _place(point: int, look: Look) -> tuple[float, bool]:
-    """Return the middle of a point, and whether it is below."""
+    """Return the middle of a point, and True if it is in the lower half."""
     low = point <= POINTS // 2
     column = 12 - point if low else point - 13
     return column + 0.5 + (look.middle if column >= 6 else 0), low

@@ -1,7 +1,7 @@
-"""How like the nearest cases are, and what playing as the nearest one did would lose: Table 3.
+"""Table 3: relevance of the nearest cases, and equity lost by carrying over their plays.
 
-What decisions are compared by is the encoding, the seven latents, and controls. Labels that an
-engine's analysis gives say that a case is like a query; the paper's own are of a closed collection.
+The representations are the encoding, the seven latents, and controls. A case is relevant if it has
+the query's label by an engine's analysis; the paper's labels are of a closed collection.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.bench.harness import mean
-from casewright_mcbr.ranking import KS, NAMES, ranking_figures
+from casewright.stores.progress import progress_bar
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.encoding import encode
 from casewright_backgammon.games import Split
-from casewright_backgammon.latent import UNITS, PositionNetwork, combined
+from casewright_backgammon.latent import PositionNetwork, combined
 from casewright_backgammon.latent_training import (
     EPOCHS,
     WEIGHTS,
@@ -29,18 +29,19 @@ from casewright_backgammon.latent_training import (
 from casewright_backgammon.play_features import PlayFeatures, phase, play_features
 from casewright_backgammon.position import Position
 from casewright_backgammon.training import choice_lost
-from casewright.stores.progress import progress_bar
+from casewright_mcbr.layers import UNITS, Floats, unit_rows
+from casewright_mcbr.ranking import KS, NAMES, ranking_figures
 
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
-#: The tables: what a query is, what a case is.
+#: The tables, by the vectors of queries and cases.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
 ALONE = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
 WITHOUT = "without cases"
 FIGURES = "3: mean over the labels, beside the paper's"
-#: Nearest cases that labels are asked of; a figure is the mean over 1, 2, … of them.
+#: Nearest cases; a figure is the mean over the first 1, 2, … of them.
 NEAREST = KS[-1]
 #: The paper's Table 3, in the order of ``NAMES``: cases of its collection by their chapters.
 TABLE_3 = {
@@ -53,34 +54,33 @@ TABLE_3 = {
     "latent (1, 0.001)": (0.431, 0.034, 0.060, 0.440, 0.527),
     "latent (1, 0.0001)": (0.442, 0.035, 0.061, 0.454, 0.543),
 }
-#: Queries whose similarities to all cases are held at a time.
+#: Queries of a block, whose similarities to all cases are held in memory.
 _BLOCK = 256
-#: Plays so near to each other are equally near.
+#: Differences of distance below this are ties.
 _TIE = 1e-6
-#: A lead in pips below, between and above these: five kinds of race.
+#: Leads in pips that separate five kinds of race.
 _LEADS = (-30, -10, 10, 30)
 #: GNU Backgammon's classes below a race are its bear-off databases.
 _RACE = 8
 
-Floats = NDArray[np.float32]
 Places = NDArray[np.intp]
 #: Raw vectors of positions, array (n, units).
 Embed = Callable[[Sequence[Position]], Floats]
 
 
-def _engine_class(one: Decision, _: PlayFeatures) -> Hashable:
-    known = one.engine_class
+def _engine_class(decision: Decision, _: PlayFeatures) -> Hashable:
+    known = decision.engine_class
     return "bear-off" if known is not None and known < _RACE else known
 
 
-def _lead(one: Decision, _: PlayFeatures) -> Hashable:
-    own, other = one.position.pips
+def _lead(decision: Decision, _: PlayFeatures) -> Hashable:
+    own, other = decision.position.pips
     return int(np.searchsorted(_LEADS, other - own))
 
 
 LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "engine's class": _engine_class,
-    "phase": lambda one, _: phase(one.position),
+    "phase": lambda decision, _: phase(decision.position),
     "race lead": _lead,
     "hits": lambda _, play: play.hits > 0,
     "makes a point": lambda _, play: bool(play.made),
@@ -88,13 +88,13 @@ LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "back checkers leave": lambda _, play: play.left_back > 0,
     "blots left": lambda _, play: min(len(play.blots), 3),
 }
-#: Labels of positions; the others are of best plays, by the engine, which no query tells.
+#: Labels of positions; the others are of the engine's best plays, which no query contains.
 OF_POSITIONS = ("engine's class", "phase", "race lead")
 
 
 def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
-    """Return the labels of n decisions, an array (n) each."""
-    played = [play_features(one.position, one.after(0)) for one in decisions]
+    """Return the labels of n decisions by name, each an array (n)."""
+    played = [play_features(decision.position, decision.after(0)) for decision in decisions]
     return {
         name: np.array([str(label(*pair)) for pair in zip(decisions, played, strict=True)])
         for name, label in LABELS.items()
@@ -102,18 +102,18 @@ def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
 
 
 def latent_name(value: float, decoder: float) -> str:
-    """Return how a latent is called in the tables, by its weights of value and decoder."""
+    """Return the name of a latent in the tables, by its weights of value and decoder."""
     return f"latent ({value:g}, {decoder:g})"
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One way to compare decisions.
+    """A way to compare decisions.
 
     Attributes:
-        name: As the tables call it.
-        embed: Makes raw vectors; those of the methods are of length 1.
-        network: What told them; ``None`` for others.
+        name: In the tables.
+        embed: Computes raw vectors; the methods scale them to length 1.
+        network: The network of a latent; ``None`` for others.
     """
 
     name: str
@@ -121,53 +121,50 @@ class Representation:
     network: PositionNetwork | None = None
 
     def cases(self, decisions: Sequence[Decision]) -> Floats:
-        """Return cases: positions before and after the best play, together."""
-        return self._both(decisions, [one.after(0) for one in decisions])
+        """Return vectors of cases: the mean of the positions before and after the best play."""
+        return self._both(decisions, [decision.after(0) for decision in decisions])
 
     def positions(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the positions alone: what a query without a play is."""
-        return _unit(self.embed([one.position for one in decisions]))
+        """Return vectors of the positions alone: of queries without a play."""
+        return unit_rows(self.embed([decision.position for decision in decisions]))
 
     def with_plays(self, decisions: Sequence[Decision]) -> Floats:
-        """Return positions before and after the play that was made, together."""
-        return self._both(decisions, [one.after(one.played_or_best) for one in decisions])
+        """Return the means of the positions before and after the play that was made."""
+        return self._both(
+            decisions, [decision.after(decision.played_or_best) for decision in decisions]
+        )
 
     def afters(self, positions: Sequence[Position]) -> Floats:
-        """Return positions after a play, from the side then on roll."""
-        return _unit(self.embed([one.flipped for one in positions]))
+        """Return vectors of positions after a play, from the side then on roll."""
+        return unit_rows(self.embed([position.flipped for position in positions]))
 
     def _both(self, decisions: Sequence[Decision], afters: Sequence[Position]) -> Floats:
-        before = self.embed([one.position for one in decisions])
-        return _unit(combined(before, self.embed(afters)))
-
-
-def _unit(vectors: Floats) -> Floats:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+        before = self.embed([decision.position for decision in decisions])
+        return unit_rows(combined(before, self.embed(afters)))
 
 
 def representations(
     split: Split, *, epochs: int = EPOCHS, advance: Callable[[int], None] = lambda _: None
 ) -> list[Representation]:
-    """Return each way to compare decisions; networks are trained on a split's cases and pool."""
+    """Return all representations; networks are trained on a split's cases and pool."""
     known = examples_of(split.cases, split.pool)
     trained = [(latent_name(*pair), known, pair[0] / sum(pair)) for pair in WEIGHTS]
-    made = [Representation(ENCODING, encode)]
+    ways = [Representation(ENCODING, encode)]
     for name, examples, weighting in [*trained, (SHUFFLED, known.shuffled(0), 1.0)]:
         network = train_network(examples, weighting, epochs=epochs)
-        made.append(Representation(name, network.latents, network))
+        ways.append(Representation(name, network.latents, network))
         advance(1)
     rng = np.random.default_rng(0)
 
     def drawn(positions: Sequence[Position]) -> Floats:
         return rng.standard_normal((len(positions), UNITS)).astype(np.float32)
 
-    return [*made, Representation(RANDOM, drawn)]
+    return [*ways, Representation(RANDOM, drawn)]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Queries and cases with what every representation is measured by."""
+class Measured:
+    """A split with its labels, rolls and candidates, which all representations share."""
 
     split: Split
 
@@ -183,80 +180,83 @@ class Asked:
 
     @cached_property
     def rolls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rolls of queries and of cases, a number each."""
+        """The rolls of queries and of cases, each as a number."""
         return _rolls(self.split.queries), _rolls(self.split.cases)
 
     @cached_property
     def afters(self) -> list[list[Position]]:
-        """Where the candidates of each query lead."""
+        """The positions after the candidates of each query."""
         return [
-            [one.after(place) for place in range(len(one.candidates))] for one in self.split.queries
+            [query.after(rank) for rank in range(len(query.candidates))]
+            for query in self.split.queries
         ]
 
 
 def _rolls(decisions: Sequence[Decision]) -> NDArray[np.int64]:
-    return np.array([10 * min(one.dice) + max(one.dice) for one in decisions])
+    return np.array([10 * min(decision.dice) + max(decision.dice) for decision in decisions])
 
 
-def nearest(asked: Asked, queries: Floats, cases: Floats, count: int, *, same_roll: bool) -> Places:
+def nearest(
+    measured: Measured, queries: Floats, cases: Floats, count: int, *, same_roll: bool
+) -> Places:
     """Return each query's nearest cases by cosine, array (queries, count), the best first.
 
-    A query's own game and its own position are not among the cases: the split sees to it.
+    The split leaves the query's own game and position out of the cases.
 
     Args:
-        asked: The queries and cases.
+        measured: The queries and cases.
         queries: Vectors of length 1, array (queries, units).
         cases: The same, array (cases, units).
-        count: How many.
-        same_roll: Whether only cases of the query's roll are looked at.
+        count: Cases of a query.
+        same_roll: Consider only cases of the query's roll.
     """
-    own, others = asked.rolls
-    found = []
+    own, others = measured.rolls
+    blocks = []
     for start in range(0, len(queries), _BLOCK):
         likeness = queries[start : start + _BLOCK] @ cases.T
         if same_roll:
             likeness[own[start : start + _BLOCK, None] != others] = -np.inf
         top = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
         order = np.argsort(-np.take_along_axis(likeness, top, axis=1), axis=1, kind="stable")
-        found.append(np.take_along_axis(top, order, axis=1))
-    return np.concatenate(found)
+        blocks.append(np.take_along_axis(top, order, axis=1))
+    return np.concatenate(blocks)
 
 
-def comparison_rows(asked: Asked, ways: Sequence[Representation]) -> list[dict[str, Any]]:
-    """Return the rows of the three tables, and of what is lost without cases."""
+def comparison_rows(measured: Measured, ways: Sequence[Representation]) -> list[dict[str, Any]]:
+    """Return the rows of the three tables, and of the equity lost without cases."""
     rows: list[dict[str, Any]] = []
-    split = asked.split
+    split = measured.split
     with progress_bar("Retrieving", len(ways), show=None) as advance:
         for way in ways:
             position, both = way.positions(split.queries), way.cases(split.cases)
-            rows.append(_figures_row(asked, way, position, both))
+            rows.append(_figures_row(measured, way, position, both))
             rows += [
-                _row(asked, way, COMBINED, position, both),
-                _row(asked, way, ALONE, position, way.positions(split.cases)),
-                # What the human played tells what is best: no loss is asked of these queries.
-                _row(asked, way, WITH_PLAY, way.with_plays(split.queries), both, losses=False),
+                _row(measured, way, COMBINED, position, both),
+                _row(measured, way, ALONE, position, way.positions(split.cases)),
+                # The play that was made points to the best one: these queries have no loss.
+                _row(measured, way, WITH_PLAY, way.with_plays(split.queries), both, losses=False),
             ]
             advance(1)
     return rows + _rows_without_cases(split.queries, ways)
 
 
 def _figures_row(
-    asked: Asked, way: Representation, queries: Floats, cases: Floats
+    measured: Measured, way: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
-    """Return a representation's figures, means over the labels, beside those published."""
-    order = nearest(asked, queries, cases, NEAREST, same_roll=False)
-    own = np.mean(list(figures_by_label(asked, order).values()), axis=0)
+    """Return a representation's figures, means over the labels, beside the published ones."""
+    order = nearest(measured, queries, cases, NEAREST, same_roll=False)
+    own = np.mean(list(figures_by_label(measured, order).values()), axis=0)
     theirs = TABLE_3.get(way.name, (None,) * len(NAMES))
     return {
         "table": FIGURES,
         "compared by": way.name,
         **dict(zip(NAMES, map(float, own), strict=True)),
-        **{f"paper {name}": told for name, told in zip(NAMES, theirs, strict=True)},
+        **{f"paper {name}": value for name, value in zip(NAMES, theirs, strict=True)},
     }
 
 
 def _row(
-    asked: Asked,
+    measured: Measured,
     way: Representation,
     table: str,
     queries: Floats,
@@ -264,14 +264,14 @@ def _row(
     *,
     losses: bool = True,
 ) -> dict[str, Any]:
-    order = nearest(asked, queries, cases, NEAREST, same_roll=False)
-    shares = {name: float(own[0]) for name, own in figures_by_label(asked, order).items()}
+    order = nearest(measured, queries, cases, NEAREST, same_roll=False)
+    shares = {name: float(own[0]) for name, own in figures_by_label(measured, order).items()}
     row = {"table": table, "compared by": way.name, **shares, "mean": mean(list(shares.values()))}
     if losses:
-        same = nearest(asked, queries, cases, 1, same_roll=True)
-        row["lost"] = lost_by_own(asked, way, order)
-        row["lost, same roll"] = lost_by_own(asked, way, same)
-        row["near by checkers"] = lost_by_checkers(asked, same)
+        same = nearest(measured, queries, cases, 1, same_roll=True)
+        row["lost"] = lost_by_own(measured, way, order)
+        row["lost, same roll"] = lost_by_own(measured, way, same)
+        row["near by checkers"] = lost_by_checkers(measured, same)
     return row
 
 
@@ -280,73 +280,75 @@ def _rows_without_cases(
 ) -> list[dict[str, Any]]:
     lost = {
         "a listed candidate at random": [
-            mean([one.lost(place) for place in range(len(one.candidates))]) for one in queries
+            mean([query.lost(rank) for rank in range(len(query.candidates))]) for query in queries
         ],
-        "the play that was made": [one.lost(one.played_or_best) for one in queries],
+        "the play that was made": [query.lost(query.played_or_best) for query in queries],
     }
     for way in ways:
         if (network := way.network) is not None:
             lost[f"the network's choice: {way.name}"] = [
-                choice_lost(network, one) for one in queries
+                choice_lost(network, query) for query in queries
             ]
     return [{"table": WITHOUT, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
 
 
-def figures_by_label(asked: Asked, order: Places) -> dict[str, NDArray[np.float64]]:
-    """Return by label the figures of ``NAMES``: whether the nearest cases have the query's.
+def figures_by_label(measured: Measured, order: Places) -> dict[str, NDArray[np.float64]]:
+    """Return by label the figures of ``NAMES``; a case is relevant if it has the query's label.
 
-    Each value of a label counts as much as another, however rare it is, so that of what is drawn at
-    random the precision is 1 / (number of values).
+    Each value of a label has the same weight, however rare it is: the precision of random cases is
+    1 / (number of values).
     """
-    found = {}
-    for name, wanted in asked.query_labels.items():
-        known = asked.case_labels[name]
+    figures = {}
+    for name, wanted in measured.query_labels.items():
+        known = measured.case_labels[name]
         values, counts = np.unique(known, return_counts=True)
         sizes = dict(zip(values.tolist(), counts.tolist(), strict=True))
         there = np.array([sizes.get(value, 0) for value in wanted.tolist()])
         each = ranking_figures(known[order] == wanted[:, None], there).mean(axis=0)
         some = [each[:, wanted == value].mean(axis=1) for value in np.unique(wanted)]
-        found[name] = np.mean(some, axis=0)
-    return found
+        figures[name] = np.mean(some, axis=0)
+    return figures
 
 
-def lost_by_own(asked: Asked, way: Representation, order: Places) -> float:
-    """Return the equity lost by the candidate that leads nearest to where the case's best play did.
+def lost_by_own(measured: Measured, way: Representation, order: Places) -> float:
+    """Return the mean equity lost by the candidate nearest to the case's best play.
 
-    Near is meant as the representation means it: by the cosine of the positions after the plays.
+    The distance is the representation's: the cosine of the positions after the plays.
 
     Args:
-        asked: The queries and cases.
+        measured: The queries and cases.
         way: The representation.
-        order: Each query's cases; the first is followed.
+        order: Each query's cases; the first one's play is carried over.
     """
-    ends = np.cumsum([len(some) for some in asked.afters])
-    flat = way.afters([one for some in asked.afters for one in some])
-    targets = way.afters([asked.split.cases[place].after(0) for place in order[:, 0]])
+    ends = np.cumsum([len(some) for some in measured.afters])
+    flat = way.afters([after for some in measured.afters for after in some])
+    targets = way.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
     lost = []
-    for number, (query, end) in enumerate(zip(asked.split.queries, ends, strict=True)):
-        own = flat[end - len(asked.afters[number]) : end]
+    for number, (query, end) in enumerate(zip(measured.split.queries, ends, strict=True)):
+        own = flat[end - len(measured.afters[number]) : end]
         lost.append(_lost(query, -(own @ targets[number])))
     return mean(lost)
 
 
-def lost_by_checkers(asked: Asked, order: Places) -> float:
-    """Return the same, where near is how few checkers stand elsewhere: alike for all ways."""
+def lost_by_checkers(measured: Measured, order: Places) -> float:
+    """Return the same with the number of moved checkers as distance, for all representations."""
     lost = []
-    for query, afters, place in zip(asked.split.queries, asked.afters, order[:, 0], strict=True):
-        target = _counts(asked.split.cases[place].after(0))
-        own = np.stack([_counts(one) for one in afters])
+    for query, afters, case in zip(
+        measured.split.queries, measured.afters, order[:, 0], strict=True
+    ):
+        target = _counts(measured.split.cases[case].after(0))
+        own = np.stack([_counts(after) for after in afters])
         lost.append(_lost(query, np.abs(own - target).sum(axis=1)))
     return mean(lost)
 
 
 def _lost(query: Decision, far: NDArray[np.float64] | Floats) -> float:
-    """Return what the nearest candidate loses, the mean of those that are equally near.
+    """Return the equity lost by the nearest candidate, the mean of equally near ones.
 
-    The candidates' order, which is the engine's, must have no say.
+    The order of the candidates is the engine's, and must not decide.
     """
     best = np.flatnonzero(far <= far.min() + _TIE)
-    return mean([query.lost(int(place)) for place in best])
+    return mean([query.lost(int(rank)) for rank in best])
 
 
 def _counts(position: Position) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
-"""Batches to train the reader of boards with: boards are drawn once, and then varied by torch.
+"""Batches for the training of the board reader: boards are drawn once, then varied by torch.
 
-Drawing a board takes some 50 milliseconds, a training step must not wait for it. Each board is kept
-as a small view of the whole picture, for the landmarks, and straight, for the checkers. Both are
-moved, stretched and coloured anew whenever they are dealt.
+Drawing a board takes some 50 milliseconds, too long for a training step. Each board is kept as a
+small view of the whole picture, for the landmarks, and as a straight board, for the checkers. Each
+batch moves, stretches and colours them anew.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-#: Width and height of the views that are kept: a little larger than those that are dealt.
+#: Width and height of the views that are kept, larger than those of a batch.
 KEPT = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Boards of a step's checkers; boards and other pictures of a step's landmarks.
+#: Boards of a batch of slices; boards and other pictures of a batch of views.
 BOARDS, VIEWS, OTHERS = 16, 22, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What batches are dealt from, levels of 0 to 255.
+    """The pictures that batches are drawn from, levels of 0 to 255.
 
     Attributes:
         views: Whole pictures of boards (n, 192, 240, 3).
-        landmarks: Where their landmarks are in them (n, 8, 2).
+        landmarks: Their landmarks, in pixels (n, 8, 2).
         others: Pictures of no boards (m, 192, 240, 3).
         boards: The boards straight (n, 184, 276, 3).
-        classes: What their slices show (n, 26): 0, 1 to 15 light checkers, 16 to 30 dark ones.
+        classes: Of their slices (n, 26): 0, 1 to 15 light checkers, 16 to 30 dark ones.
         pairs: Colours of light and dark checkers (n, 2, 3).
     """
 
@@ -69,14 +69,14 @@ def draw_pool(
     others: int,
     advance: Callable[[int], None],
 ) -> Pool:
-    """Draw what batches are dealt from.
+    """Draw a pool.
 
     Args:
-        rng: Where chance comes from.
+        rng: The random generator.
         fonts: The fonts to choose from.
         boards: Number of boards.
         others: Number of other pictures.
-        advance: Is told of each picture that is drawn.
+        advance: Called with 1 for each picture.
     """
     pool = Pool(
         np.empty((boards, KEPT[1], KEPT[0], 3), dtype=np.uint8),
@@ -106,7 +106,7 @@ def draw_pool(
 
 
 def _classes(position: Position, style: BoardStyle) -> list[int]:
-    """Return what a drawn board's slices show, the player on roll having the lighter checkers."""
+    """Return the classes of a drawn board's slices; the player on roll has the light checkers."""
     counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
     return [count if count >= 0 else CHECKERS - count for count in counts]
 
@@ -123,7 +123,7 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     rows = rng.integers(len(pool.boards), size=BOARDS)
     boards = _coloured(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
     starts = slice_starts()
-    # Landmarks are found but roughly: each half is moved and stretched a little, each slice less.
+    # Landmarks are inexact: each half is moved and stretched a little, each slice less.
     at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
     down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
     move = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
@@ -131,16 +131,16 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     lean = rng.normal(0, 0.008, BOARDS)
     alone = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
     half = rng.normal(0, 1, (BOARDS, 2)) * (0.7, 0.7)
-    for place, (left, top, turned) in enumerate(starts):
-        right, below = move.T + alone[:, place].T
+    for index, (left, top, turned) in enumerate(starts):
+        right, below = move.T + alone[:, index].T
         below = below + half[:, int(turned)]
         ys = top + SLICE[1] / 2 + (down - SLICE[1] / 2) * tall[:, None] + below[:, None]
         xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + right[:, None]
         if turned:
             ys = ys[:, ::-1]
         slant = lean[:, None] * (ys - STRAIGHT[1] / 2)
-        at[:, place, :, :, 0] = xs[:, None, :] + slant[:, :, None]
-        at[:, place, :, :, 1] = ys[:, :, None]
+        at[:, index, :, :, 0] = xs[:, None, :] + slant[:, :, None]
+        at[:, index, :, :, 1] = ys[:, :, None]
     grid = torch.from_numpy(at.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
     grid = grid * torch.tensor([2 / STRAIGHT[0], 2 / STRAIGHT[1]]) - 1
     cut = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
@@ -152,8 +152,8 @@ def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Te
     """Deal a batch for the landmark network.
 
     Returns:
-        Views (32, 3, 128, 160) of levels from 0 to 1, landmarks in them (32, 8, 2) in pixels, and
-        whether they show a whole board (32). The others' landmarks have no meaning.
+        Views (32, 3, 128, 160) of levels from 0 to 1, their landmarks (32, 8, 2) in pixels, and 1
+        for a whole board, else 0 (32). Landmarks of other pictures have no meaning.
     """
     import torch
     from torch.nn import functional
@@ -186,7 +186,7 @@ def _box(
     board: bool,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], bool]:
-    """Choose which part of a kept picture is seen, and tell whether it shows a whole board."""
+    """Return a random part of a kept picture, and True if it shows a whole board."""
     if not board:
         shift = rng.uniform(-20, 20, 2)
         scale = rng.uniform(0.5, 1.1)
@@ -197,12 +197,12 @@ def _box(
     span = high - low
     chance = rng.random()
     if chance < 0.08:
-        # A board that is cut off: more than a slice is out of sight.
+        # A board that is cut off by more than a slice.
         pad = rng.uniform(0, 0.2, 4)
         pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), False
     if chance < 0.55:
-        # The second look, at the board as it was found at first.
+        # The second look, at the board that the first one found.
         pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), True
     scale = rng.uniform(0.95, 1.2)
@@ -219,7 +219,7 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Change the colours of pictures (n, 3, h, w), lighter checkers staying the lighter ones."""
+    """Return pictures (n, 3, h, w) in other colours; light checkers stay the lighter ones."""
     import torch
 
     count = len(pictures)
@@ -229,7 +229,9 @@ def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Gener
         light, dark = pairs[row][:, order]
         if luminance(tuple(light)) > luminance(tuple(dark)) + 45:
             orders[row] = order
-    mixed = torch.stack([one[torch.from_numpy(o)] for one, o in zip(pictures, orders, strict=True)])
+    mixed = torch.stack(
+        [picture[torch.from_numpy(o)] for picture, o in zip(pictures, orders, strict=True)]
+    )
     gain = rng.uniform(0.8, 1.15, (count, 1, 1, 1)) * rng.uniform(0.92, 1.08, (count, 3, 1, 1))
     lift = rng.uniform(-0.08, 0.08, (count, 1, 1, 1))
     changed = mixed * torch.from_numpy(gain).float() + torch.from_numpy(lift).float()

@@ -1,25 +1,25 @@
-"""Whether what was read off a picture of a board can be a position: the check of MCBR-RAG."""
+"""The check of MCBR-RAG that a reading of a board is a possible position."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from casewright.errors import InputError
 from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, Position, Side, flaw, last
-from casewright.errors import InputError
 
 #: Checkers that the player on roll and the other have borne off.
 Off = tuple[int, int]
 
 
 def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = None) -> str:
-    """Return what forbids a reading, as a sentence; empty where nothing does.
+    """Return why a reading is impossible, as a sentence; empty where it is possible.
 
     Args:
         counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
         own: The colour of the player on roll.
-        home: Where he bears off.
-        off: How many the player on roll and the other have borne off, where that is known.
+        home: The side where that player bears off.
+        off: Checkers that the player on roll and the other have borne off, if known.
     """
     position = position_of_counts(counts, own, home)
     sides = _coloured(position, own)
@@ -40,15 +40,15 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
 
 
 def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
-    """Return what speaks against a reading though it is possible; empty where nothing does.
+    """Return why a possible reading is unlikely; empty where it is not.
 
-    A side that lacks checkers has borne them off, but one of it seldom stands outside its home
-    board then: it was hit during the bear-off.
+    A side that lacks checkers has borne them off. It seldom has a checker outside its home board
+    then: only after a hit during the bear-off.
 
     Args:
         counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
         own: The colour of the player on roll.
-        home: Where he bears off.
+        home: The side where that player bears off.
     """
     for colour, side in _coloured(position_of_counts(counts, own, home), own):
         if lacks(side):
@@ -62,7 +62,7 @@ def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
 
 
 def lacks(side: Side) -> bool:
-    """Tell whether a side lacks checkers while one stands outside its home board."""
+    """Return True if a side lacks checkers while one is outside its home board."""
     return sum(side) < CHECKERS and last(side) > HOME
 
 
@@ -72,14 +72,14 @@ def _coloured(position: Position, own: str) -> tuple[tuple[str, Side], tuple[str
 
 
 def checked_off(off: Off | None) -> None:
-    """Check numbers of checkers that have been borne off.
+    """Check the numbers of checkers that have been borne off.
 
     Raises:
         InputError: They are not two whole numbers from 0 to 15.
     """
     if off is None:
         return
-    if len(off) != 2 or not all(type(one) is int and 0 <= one <= CHECKERS for one in off):
+    if len(off) != 2 or not all(type(count) is int and 0 <= count <= CHECKERS for count in off):
         raise InputError(
             f"Borne-off checkers are two numbers from 0 to {CHECKERS}, of the player on roll and "
             f"of the other, not {off!r:.60}."

@@ -1,8 +1,8 @@
-"""Which position slices show, when all that is known about positions is taken into account.
+"""The most likely position of a board's slices, under the rules for numbers of checkers.
 
-Slices are counted one by one, but a side has fifteen checkers: a stack of which 5 and 6 are as
-likely is the one or the other as the rest adds up. The sums over all readings with given numbers
-of checkers are those of the forward algorithm, the most likely one is Viterbi's.
+The network counts each slice by itself, but a side has fifteen checkers: they decide between
+equally likely counts of a stack. The most likely reading with given sums is found by Viterbi's
+algorithm, the probability of all such readings by the forward algorithm.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, last
 
 Grid = NDArray[np.float64]
-#: A legal reading is taken only where it is at most so many times less likely than the most
-#: likely one of all: where it is told what is borne off, and where that is but presumed.
+#: A possible reading may be at most this many times less likely than the most likely reading of
+#: all: with the numbers of borne-off checkers given, and without.
 ODDS_TOLD, ODDS_PRESUMED = 1000.0, 20.0
-#: How often a side lacks checkers while one stands outside its home board: of the 4,000 sides of
-#: the case base that ships, 0.019.
+#: Share of sides that lack checkers while one is outside the home board: 0.019 of the 4,000 sides
+#: of the shipped case base.
 LACKING = 0.02
 #: Checkers of a side on the board: 0 to 15.
 _SUMS = CHECKERS + 1
-#: No probability is taken for less, however sure the network is.
+#: Lower bound of the network's probabilities.
 _LEAST = 1e-6
 
 
 def decoded(
     likely: NDArray[np.float32], own: str, home: str, off: Off | None = None
 ) -> tuple[tuple[int, ...], float]:
-    """Return the counts that slices most likely show, and how probable they are.
+    """Return the most likely counts of slices, and their probability.
 
-    Of the readings that nothing forbids the most likely one, where it is not much less likely than
-    the most likely one of all; else that one. A side that lacks checkers while one is not yet home
-    is seldom seen, and weighed so.
+    They are the most likely possible reading, unless it is much less likely than the most likely
+    reading of all, which is returned then. A side that lacks checkers while one is not yet home has
+    the low weight of its frequency.
 
     Args:
         likely: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
         own: The colour of the player on roll.
-        home: Where he bears off.
-        off: Checkers that he and the other have borne off, where that is known.
+        home: The side where that player bears off.
+        off: Checkers that this player and the other have borne off, if known.
 
     Returns:
         Signed counts, see ``board_layout.signed_counts``, and the probability of all of them
-        together among the readings with numbers of checkers that are possible.
+        together, among the readings with possible numbers of checkers.
     """
     sure = np.maximum(likely.astype(np.float64), _LEAST)
     best, ways = _most_likely(np.log(sure))
     top = float(np.log(sure.max(axis=1)).sum())
     odds = ODDS_PRESUMED if off is None else ODDS_TOLD
-    found: tuple[int, ...] | None = None
+    likeliest: tuple[int, ...] | None = None
     weighed = -np.inf
     for state in np.argsort(-best, axis=None).tolist():
         light, dark = divmod(state, _SUMS)
         log = float(best[light, dark])
-        # Weights are 1 at most: what is less likely than the best so far cannot overtake it.
+        # Weights are 1 at most, so a less likely reading cannot overtake the best so far.
         if log < max(weighed, top - np.log(odds)):
             break
         counts = _counts(_traced(ways, light, dark))
@@ -63,28 +63,28 @@ def decoded(
             seldom = _weights(counts, own, home, off)
             log += float(np.log(seldom[0][light]) + np.log(seldom[1][dark]))
             if log > weighed:
-                found, weighed = counts, log
-    if found is None:
+                likeliest, weighed = counts, log
+    if likeliest is None:
         return _counts(sure.argmax(axis=1)), 0.0
-    light_weights, dark_weights = _weights(found, own, home, off)
+    light_weights, dark_weights = _weights(likeliest, own, home, off)
     possible = (_summed(sure) * np.outer(light_weights, dark_weights)).sum()
-    return found, float(min(1.0, np.exp(weighed) / max(possible, 1e-300)))
+    return likeliest, float(min(1.0, np.exp(weighed) / max(possible, 1e-300)))
 
 
 def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> tuple[Grid, Grid]:
-    """Return how often the light and the dark side have 0 to 15 checkers, if they stand so."""
+    """Return the weights of 0 to 15 checkers of the light and the dark side of a reading."""
     position = position_of_counts(counts, own, home)
-    made = []
+    sides = []
     for number, side in enumerate((position.own, position.other)):
         if off is not None:
             weights = np.zeros(_SUMS)
             weights[CHECKERS - off[number]] = 1.0
         else:
-            # With all at home, any number may be off; else hardly one.
+            # With all checkers at home, any number may be borne off; else hardly one.
             weights = np.full(_SUMS, LACKING if last(side) > HOME else 1.0)
             weights[CHECKERS], weights[0] = 1.0, 0.0
-        made.append(weights)
-    return (made[0], made[1]) if own == "light" else (made[1], made[0])
+        sides.append(weights)
+    return (sides[0], sides[1]) if own == "light" else (sides[1], sides[0])
 
 
 def _counts(classes: NDArray[np.int64]) -> tuple[int, ...]:
@@ -92,31 +92,31 @@ def _counts(classes: NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def _moved(kind: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return where sums are before and after a slice of a class is added."""
+    """Return the slices of the grid of sums before and after a class is added."""
     light, dark = (kind, 0) if kind <= CHECKERS else (0, kind - CHECKERS)
     before = (slice(0, _SUMS - light), slice(0, _SUMS - dark))
     return before, (slice(light, None), slice(dark, None))
 
 
 def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
-    """Return the logarithm of the most likely reading by sums (16, 16), and its classes' ways."""
+    """Return the log probability of the most likely reading by sums (16, 16), and its classes."""
     best = np.full((_SUMS, _SUMS), -np.inf)
     best[0, 0] = 0.0
     ways = np.zeros((len(logs), _SUMS, _SUMS), dtype=np.int64)
-    for place, row in enumerate(logs):
+    for index, row in enumerate(logs):
         after = np.full_like(best, -np.inf)
         for kind, log in enumerate(row):
             source, target = _moved(kind)
             tried = best[source] + log
             better = tried > after[target]
             after[target] = np.where(better, tried, after[target])
-            ways[place][target] = np.where(better, kind, ways[place][target])
+            ways[index][target] = np.where(better, kind, ways[index][target])
         best = after
     return best, ways
 
 
 def _summed(sure: Grid) -> Grid:
-    """Return the probability of all readings with given sums (16, 16) together."""
+    """Return the total probability of the readings by sums (16, 16)."""
     whole = np.zeros((_SUMS, _SUMS))
     whole[0, 0] = 1.0
     for row in sure:
@@ -130,9 +130,9 @@ def _summed(sure: Grid) -> Grid:
 
 def _traced(ways: NDArray[np.int64], light: int, dark: int) -> NDArray[np.int64]:
     classes = np.zeros(len(ways), dtype=np.int64)
-    for place in reversed(range(len(ways))):
-        kind = int(ways[place, light, dark])
-        classes[place] = kind
+    for index in reversed(range(len(ways))):
+        kind = int(ways[index, light, dark])
+        classes[index] = kind
         if kind <= CHECKERS:
             light -= kind
         else:

@@ -1,4 +1,4 @@
-"""What lies on and around a drawn board beside checkers: numbers, dice, cube, trays, texts."""
+"""Parts of a drawn board beside the checkers: numbers, dice, cube, trays, texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
-#: Where a die's pips are, in thirds of its side.
+#: The pips of a die, in thirds of its side from the middle.
 _PIPS = {
     1: [(0, 0)],
     2: [(-1, -1), (1, 1)],
@@ -28,8 +28,17 @@ _WORDS = ("Pips", "Match", "Score", "to play", "White", "Black", "Cube", "Undo",
 
 
 @dataclass(frozen=True, slots=True)
-class Pens:
-    """A canvas and where the parts of the board lie on it, in pixels; see ``board_image.Frame``."""
+class Sheet:
+    """A board that is being drawn.
+
+    Attributes:
+        canvas: The image.
+        style: How the board looks.
+        unit: Width of a slice, in pixels as all lengths are.
+        xs: Left edge of the field, both edges of the bar, right edge of the field.
+        ys: Upper edge, middle and lower edge of the field.
+        trays: Left and right edges of the trays.
+    """
 
     canvas: Image.Image
     style: BoardStyle
@@ -40,36 +49,36 @@ class Pens:
 
     @property
     def pen(self) -> ImageDraw.ImageDraw:
-        """What draws on the canvas."""
+        """A pen for the canvas."""
         from PIL import ImageDraw
 
         return ImageDraw.Draw(self.canvas)
 
 
 def draw_extras(
-    pens: Pens, labels: Sequence[int], off: tuple[int, int], own: Colour, home: Home
+    sheet: Sheet, labels: Sequence[int], off: tuple[int, int], own: Colour, home: Home
 ) -> None:
-    """Draw all that a style asks for beside field and checkers.
+    """Draw all parts of a style beside field and checkers.
 
     Args:
-        pens: Canvas, style, and where things lie.
+        sheet: The board.
         labels: The points of slices 0 to 23.
         off: Checkers borne off, of the player on roll and of the other.
         own: The colour of the player on roll.
-        home: Where he bears off.
+        home: The side where that player bears off.
     """
-    rng = np.random.default_rng(pens.style.seed)
-    if pens.style.labels:
-        _labels(pens, labels)
-    if pens.style.hinges:
-        _hinges(pens)
-    _off(pens, off, own, home)
-    _dice(pens, rng)
-    _cube(pens, rng)
+    rng = np.random.default_rng(sheet.style.seed)
+    if sheet.style.labels:
+        _labels(sheet, labels)
+    if sheet.style.hinges:
+        _hinges(sheet)
+    _off(sheet, off, own, home)
+    _dice(sheet, rng)
+    _cube(sheet, rng)
 
 
 def drawn_text(
-    pens: Pens,
+    sheet: Sheet,
     at: tuple[float, float],
     text: str,
     height: float,
@@ -77,90 +86,90 @@ def drawn_text(
     *,
     boxed: bool = False,
 ) -> None:
-    """Write a text around a place, on a box of the frame's colour if asked for."""
-    font = font_of(pens.style.font, max(6, round(height)))
-    pen = pens.pen
+    """Write a text around a pixel, on a box of the frame's colour if ``boxed``."""
+    font = font_of(sheet.style.font, max(6, round(height)))
+    pen = sheet.pen
     if boxed:
         left, top, right, bottom = pen.textbbox(at, text, font=font, anchor="mm")
         pad = 0.15 * height
-        pen.rectangle((left - pad, top - pad, right + pad, bottom + pad), fill=pens.style.frame)
+        pen.rectangle((left - pad, top - pad, right + pad, bottom + pad), fill=sheet.style.frame)
     pen.text(at, text, fill=ink, font=font, anchor="mm")
 
 
 def some_words(rng: np.random.Generator) -> str:
-    """Return a short text such as stands around a board."""
+    """Return a short random text, such as programs show around a board."""
     words = [str(rng.choice(_WORDS)) for _ in range(int(rng.integers(1, 4)))]
     if rng.random() < 0.7:
         words.append(f": {rng.integers(0, 200)}")
     return " ".join(words)
 
 
-def _labels(pens: Pens, labels: Sequence[int]) -> None:
-    _, top, _, bottom = pens.style.frames
-    for place, label in enumerate(labels):
-        column = place % ROW
-        x = pens.xs[0 if column < 6 else 2] + (column % 6 + 0.5) * pens.unit
-        below = place < ROW
-        room = (bottom if below else top) * pens.unit
-        height = min(0.8 * room, 0.32 * pens.unit)
+def _labels(sheet: Sheet, labels: Sequence[int]) -> None:
+    _, top, _, bottom = sheet.style.frames
+    for index, label in enumerate(labels):
+        column = index % ROW
+        x = sheet.xs[0 if column < 6 else 2] + (column % 6 + 0.5) * sheet.unit
+        below = index < ROW
+        room = (bottom if below else top) * sheet.unit
+        height = min(0.8 * room, 0.32 * sheet.unit)
         if height < 5:
             continue
-        y = pens.ys[2] + room / 2 if below else pens.ys[0] - room / 2
-        drawn_text(pens, (x, y), str(label), height, pens.style.ink)
+        y = sheet.ys[2] + room / 2 if below else sheet.ys[0] - room / 2
+        drawn_text(sheet, (x, y), str(label), height, sheet.style.ink)
 
 
-def _hinges(pens: Pens) -> None:
-    middle = (pens.xs[1] + pens.xs[2]) / 2
-    wide, high = 0.3 * min(pens.style.bar, 1) * pens.unit, 0.5 * pens.unit
+def _hinges(sheet: Sheet) -> None:
+    middle = (sheet.xs[1] + sheet.xs[2]) / 2
+    wide, high = 0.3 * min(sheet.style.bar, 1) * sheet.unit, 0.5 * sheet.unit
     for share in (0.22, 0.78):
-        y = pens.ys[0] + share * (pens.ys[2] - pens.ys[0])
+        y = sheet.ys[0] + share * (sheet.ys[2] - sheet.ys[0])
         box = (middle - wide, y - high, middle + wide, y + high)
-        pens.pen.rectangle(box, fill=(196, 168, 92), outline=(90, 70, 30))
+        sheet.pen.rectangle(box, fill=(196, 168, 92), outline=(90, 70, 30))
 
 
-def _off(pens: Pens, off: tuple[int, int], own: Colour, home: Home) -> None:
-    if not pens.trays or pens.style.off == "none":
+def _off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> None:
+    if not sheet.trays or sheet.style.off == "none":
         return
-    # With two trays the checkers lie on the side where they are borne off.
-    start, end = pens.trays[-1 if home == "right" else 0]
-    top, middle, bottom = pens.ys
-    style = pens.style
+    # Of two trays, the checkers lie in the one on the side where they are borne off.
+    start, end = sheet.trays[-1 if home == "right" else 0]
+    top, middle, bottom = sheet.ys
+    style = sheet.style
     colours = (style.light, style.dark) if own == "light" else (style.dark, style.light)
-    room = bottom - middle - 0.1 * pens.unit
+    room = bottom - middle - 0.1 * sheet.unit
     for count, colour, below in zip(off, colours, (True, False), strict=True):
         if not count:
             continue
         if style.off == "number":
             y = (middle + bottom) / 2 if below else (top + middle) / 2
-            drawn_text(pens, ((start + end) / 2, y), str(count), 0.6 * pens.unit, style.ink)
+            drawn_text(sheet, ((start + end) / 2, y), str(count), 0.6 * sheet.unit, style.ink)
             continue
-        thick = min(0.32 * pens.unit, room / 15)
+        thick = min(0.32 * sheet.unit, room / 15)
         pad = 0.08 * (end - start)
         for number in range(count):
             near = bottom - (number + 1) * thick if below else top + number * thick
             box = (start + pad, near + 1, end - pad, near + thick - 1)
             if box[3] > box[1]:
                 edge = style.light_rim if colour == style.light else style.dark_rim
-                pens.pen.rectangle(box, fill=colour, outline=edge)
+                sheet.pen.rectangle(box, fill=colour, outline=edge)
 
 
-def _dice(pens: Pens, rng: np.random.Generator) -> None:
-    style = pens.style
-    if style.dice == "none" or (style.dice == "tray" and not pens.trays):
+def _dice(sheet: Sheet, rng: np.random.Generator) -> None:
+    style = sheet.style
+    if style.dice == "none" or (style.dice == "tray" and not sheet.trays):
         return
-    side = float(rng.uniform(0.5, 0.85)) * pens.unit
-    middle = pens.ys[1] + float(rng.uniform(-0.2, 0.2)) * pens.unit
+    side = float(rng.uniform(0.5, 0.85)) * sheet.unit
+    middle = sheet.ys[1] + float(rng.uniform(-0.2, 0.2)) * sheet.unit
     match style.dice:
         case "bar":
-            side = min(side, 0.8 * style.bar * pens.unit)
-            x = (pens.xs[1] + pens.xs[2]) / 2
+            side = min(side, 0.8 * style.bar * sheet.unit)
+            x = (sheet.xs[1] + sheet.xs[2]) / 2
             spots = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
         case "tray":
-            x = sum(pens.trays[-1]) / 2
+            x = sum(sheet.trays[-1]) / 2
             spots = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
         case _:
-            start = pens.xs[2] if rng.random() < 0.6 else pens.xs[0]
-            x = start + float(rng.uniform(1.5, 4.5)) * pens.unit
+            start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
+            x = start + float(rng.uniform(1.5, 4.5)) * sheet.unit
             spots = [(x - 0.65 * side, middle), (x + 0.65 * side, middle)]
     face = style.light if rng.random() < 0.5 else style.dark
     if rng.random() < 0.3:
@@ -169,36 +178,36 @@ def _dice(pens: Pens, rng: np.random.Generator) -> None:
     round_by = float(rng.uniform(0, 0.25)) * side
     for x, y in spots:
         box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
-        pens.pen.rounded_rectangle(box, round_by, fill=face, outline=ink)
+        sheet.pen.rounded_rectangle(box, round_by, fill=face, outline=ink)
         pip = 0.09 * side
         for right, down in _PIPS[int(rng.integers(1, 7))]:
             a, b = x + right * side * 0.27, y + down * side * 0.27
-            pens.pen.ellipse((a - pip, b - pip, a + pip, b + pip), fill=ink)
+            sheet.pen.ellipse((a - pip, b - pip, a + pip, b + pip), fill=ink)
 
 
-def _cube(pens: Pens, rng: np.random.Generator) -> None:
-    style = pens.style
-    if style.cube == "none" or (style.cube == "tray" and not pens.trays):
+def _cube(sheet: Sheet, rng: np.random.Generator) -> None:
+    style = sheet.style
+    if style.cube == "none" or (style.cube == "tray" and not sheet.trays):
         return
-    top, middle, bottom = pens.ys
-    side = float(rng.uniform(0.55, 0.9)) * pens.unit
+    top, middle, bottom = sheet.ys
+    side = float(rng.uniform(0.55, 0.9)) * sheet.unit
     match style.cube:
         case "bar":
-            side = min(side, 0.85 * style.bar * pens.unit)
-            x = (pens.xs[1] + pens.xs[2]) / 2
-            # Where checkers on the bar begin at the edge, the edge is not free, and so on.
-            y = middle if style.bar_from != "edge" else middle + 0.1 * pens.unit
+            side = min(side, 0.85 * style.bar * sheet.unit)
+            x = (sheet.xs[1] + sheet.xs[2]) / 2
+            # Checkers on the bar must not cover the cube.
+            y = middle if style.bar_from != "edge" else middle + 0.1 * sheet.unit
         case "tray":
-            start, end = pens.trays[int(rng.integers(len(pens.trays)))]
+            start, end = sheet.trays[int(rng.integers(len(sheet.trays)))]
             side = min(side, 0.9 * (end - start))
             x = (start + end) / 2
             y = float(rng.choice([top + side, middle, bottom - side]))
         case _:
-            x = pens.xs[0] + float(rng.uniform(1, 5)) * pens.unit
+            x = sheet.xs[0] + float(rng.uniform(1, 5)) * sheet.unit
             y = middle
     face = (245, 245, 240) if rng.random() < 0.6 else (60, 50, 40)
     ink = (10, 10, 10) if luminance(face) > 110 else (240, 240, 240)
     box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
-    pens.pen.rounded_rectangle(box, 0.12 * side, fill=face, outline=ink)
+    sheet.pen.rounded_rectangle(box, 0.12 * side, fill=face, outline=ink)
     value = str(rng.choice(["2", "4", "8", "16", "32", "64", "1"]))
-    drawn_text(pens, (x, y), value, 0.55 * side, ink)
+    drawn_text(sheet, (x, y), value, 0.55 * side, ink)

@@ -19,7 +19,7 @@ Points = NDArray[np.float64]
 
 
 def grained(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
-    """Lay the grain of wood or cloth on an image."""
+    """Return an image with the grain of wood or cloth."""
     from PIL import Image, ImageChops
 
     wide, high = image.size
@@ -33,12 +33,12 @@ def grained(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
 
 
 def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
-    """Return the picture of a drawn board, and where its landmarks are in it.
+    """Return the picture of a drawn board, and its landmarks in pixels (n, 2).
 
     Args:
-        canvas: The board, ``style.fine`` times as large as it is to be.
+        canvas: The board, ``style.fine`` times as large as the picture.
         corners: Landmarks on the canvas, pixels (n, 2).
-        style: How it looks.
+        style: Of the board.
     """
     from PIL import Image, ImageFilter
 
@@ -71,11 +71,11 @@ def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[I
 
 
 def perspective(source: Points, target: Points) -> Points:
-    """Return the eight numbers of Pillow's transform that takes targets from sources.
+    """Return the eight numbers of Pillow's perspective transform.
 
     Args:
-        source: Four places (4, 2) in the image that pixels are taken from.
-        target: The places (4, 2) where they come to lie.
+        source: Four points (4, 2) of the image.
+        target: The same points (4, 2) in the result.
     """
     rows = []
     for (x, y), (a, b) in zip(target, source, strict=True):
@@ -86,7 +86,7 @@ def perspective(source: Points, target: Points) -> Points:
 
 
 def moved(numbers: Points, places: Points) -> Points:
-    """Return where a transform of ``perspective`` takes places (n, 2) from."""
+    """Return the source points (n, 2) of a transform's target points (n, 2)."""
     matrix = np.append(numbers, 1.0).reshape(3, 3)
     whole = np.column_stack([places, np.ones(len(places))]) @ matrix.T
     moved: Points = whole[:, :2] / whole[:, 2:]

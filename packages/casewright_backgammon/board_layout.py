@@ -1,10 +1,10 @@
-"""Which point of a board stands where in a picture of it.
+"""The positions of a board's points in a picture.
 
-The player on roll sits below. On a board of the usual kind (``home="right"``) he bears off at the
-lower right: his points 1 to 6 are below on the right, counted from right to left, 7 to 12 below on
-the left, 13 to 18 above on the left, from left to right, 19 to 24 above on the right. A mirrored
-board (``home="left"``) is the same with left and right exchanged. The other player's checkers
-stand on the same points, which he counts from his side: his point p is the first one's 25 - p.
+The player on roll sits below. On a board of the usual kind (``home="right"``) that player bears off
+at the lower right: points 1 to 6 are below on the right, from right to left, 7 to 12 below on the
+left, 13 to 18 above on the left, from left to right, 19 to 24 above on the right. A mirrored board
+(``home="left"``) has left and right exchanged. The other player counts the same points from the
+other side: point p is 25 - p.
 
 A picture is read as 26 slices: the lower row from left to right (0 to 11), the upper row from left
 to right (12 to 23), the lower half of the bar (24), the upper half (25).
@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from casewright_backgammon.position import BAR, POINTS, Position
 from casewright.errors import InputError
+from casewright_backgammon.position import BAR, POINTS, Position
 
 Colour = Literal["light", "dark"]
 Home = Literal["right", "left"]
@@ -28,7 +28,7 @@ LOWER_BAR, UPPER_BAR = POINTS, POINTS + 1
 
 
 def checked_view(own: str, home: str) -> None:
-    """Check how a board is looked at.
+    """Check the view of a board.
 
     Raises:
         InputError: ``own`` is not "light" or "dark", or ``home`` not "right" or "left".
@@ -41,12 +41,12 @@ def checked_view(own: str, home: str) -> None:
         )
 
 
-def point_of_slice(place: int, home: str) -> int:
+def point_of_slice(index: int, home: str) -> int:
     """Return the player's point (1 to 24) that a slice (0 to 23) shows."""
-    column = place % ROW
+    column = index % ROW
     if home == "left":
         column = ROW - 1 - column
-    return ROW - column if place < ROW else ROW + 1 + column
+    return ROW - column if index < ROW else ROW + 1 + column
 
 
 def signed_counts(
@@ -55,33 +55,33 @@ def signed_counts(
     """Return the checkers of 26 slices: light ones as numbers above 0, dark ones below.
 
     Args:
-        position: What stands on the board.
+        position: The checkers.
         own: The colour of the player on roll.
-        home: Where he bears off.
-        own_bar_below: Whether his checkers on the bar stand in its lower half, the other's above.
+        home: The side where that player bears off.
+        own_bar_below: That player's checkers on the bar are in its lower half, else in the upper.
     """
     sign = 1 if own == "light" else -1
     counts = []
-    for place in range(POINTS):
-        point = point_of_slice(place, home)
+    for index in range(POINTS):
+        point = point_of_slice(index, home)
         counts.append(sign * (position.own[point - 1] - position.other[POINTS - point]))
     bar = [sign * position.own[BAR], -sign * position.other[BAR]]
     return counts + (bar if own_bar_below else bar[::-1])
 
 
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
-    """Return the position of 26 slices, legal or not; the opposite of ``signed_counts``.
+    """Return the position of 26 slices, legal or not; the inverse of ``signed_counts``.
 
-    Checkers on the bar are told by their colour, in whichever half they stand.
+    Checkers on the bar belong to the player of their colour, in either half.
     """
     sign = 1 if own == "light" else -1
     mine, others = [0] * (BAR + 1), [0] * (BAR + 1)
-    for place in range(POINTS):
-        point = point_of_slice(place, home)
-        count = sign * counts[place]
+    for index in range(POINTS):
+        point = point_of_slice(index, home)
+        count = sign * counts[index]
         mine[point - 1] = max(count, 0)
         others[POINTS - point] = max(-count, 0)
-    for place in (LOWER_BAR, UPPER_BAR):
-        mine[BAR] += max(sign * counts[place], 0)
-        others[BAR] += max(-sign * counts[place], 0)
+    for index in (LOWER_BAR, UPPER_BAR):
+        mine[BAR] += max(sign * counts[index], 0)
+        others[BAR] += max(-sign * counts[index], 0)
     return Position(tuple(mine), tuple(others))

@@ -1,4 +1,4 @@
-"""How well a reader reads boards, on boards that are drawn afresh."""
+"""Accuracy of a board reader on freshly drawn boards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from casewright_backgammon.board_style import draw_style
 from casewright_backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
-#: A wrong reading that is let through costs as much as so many right ones that are refused.
+#: Cost of an accepted wrong reading, in refused right ones.
 COST = 3
 #: Bounds of the thresholds.
 LEAST, MOST = 0.1, 0.9
@@ -43,12 +43,12 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     """Measure a reader on fresh pictures; other seeds than the training's give unseen ones.
 
     Args:
-        folder: Where the networks' files are.
+        folder: Of the networks' files.
         seed: Of the pictures.
-        count: Number of boards, and of other pictures of either sort.
+        count: Number of boards, and of other pictures of each kind.
 
     Returns:
-        Shares from 0 to 1. Of boards, where it is told what is borne off: ``boards_right``, read
+        Shares from 0 to 1. Of boards, with the borne-off checkers given: ``boards_right``, read
         right to the last checker and not refused; ``boards_refused``; ``wrong_caught``, of those
         read wrong; ``slices_right``. Of other pictures, those that are refused:
         ``non_boards_refused`` of the kinds that were learned, ``unseen_kinds_refused`` of other
@@ -58,18 +58,18 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
     rng = np.random.default_rng(seed)
     seen = _boards(reader, rng, count)
     refused = [
-        one.flawed
-        or one.reading.board < reader.least_board
-        or one.reading.confidence < reader.least_confidence
-        for one in seen
+        board.flawed
+        or board.reading.board < reader.least_board
+        or board.reading.confidence < reader.least_confidence
+        for board in seen
     ]
     pairs = list(zip(seen, refused, strict=True))
-    wrong = [out for one, out in pairs if not one.right]
+    wrong = [out for board, out in pairs if not board.right]
     return {
-        "boards_right": sum(one.right and not out for one, out in pairs) / count,
+        "boards_right": sum(board.right and not out for board, out in pairs) / count,
         "boards_refused": sum(refused) / count,
         **({"wrong_caught": sum(wrong) / len(wrong)} if wrong else {}),
-        "slices_right": sum(one.slices for one in seen) / count,
+        "slices_right": sum(board.slices for board in seen) / count,
         "non_boards_refused": _refused(reader, LEARNED, rng, count),
         "unseen_kinds_refused": _refused(reader, UNSEEN, rng, count),
         LEAST_BOARD: reader.least_board,
@@ -82,23 +82,23 @@ def chosen_thresholds(
 ) -> dict[str, dict[str, float]]:
     """Return the thresholds of each network's file, chosen on fresh pictures.
 
-    That of a board lets through as few pictures of the learned kinds as possible while it refuses
-    one board in 500 at most. That of confidence is where right readings that are refused and wrong
-    ones that are not, weighted by ``COST``, are fewest.
+    The threshold of a board accepts as few pictures of the learned kinds as possible while it
+    refuses one board in 500 at most. The threshold of confidence minimises refused right readings
+    plus accepted wrong ones, weighted by ``COST``.
 
     Args:
-        folder: Where the networks' files are.
+        folder: Of the networks' files.
         seed: Of the pictures.
         count: Number of boards, and of other pictures.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
     seen = _boards(reader, rng, count)
-    boards = np.array([one.reading.board for one in seen])
+    boards = np.array([board.reading.board for board in seen])
     least_board = float(np.quantile(boards, 0.002).clip(LEAST, MOST))
-    passed = [one for one in seen if not one.flawed]
-    sure = np.array([one.reading.confidence for one in passed])
-    right = np.array([one.right for one in passed], dtype=bool)
+    passed = [board for board in seen if not board.flawed]
+    sure = np.array([board.reading.confidence for board in passed])
+    right = np.array([board.right for board in passed], dtype=bool)
     limits = np.linspace(LEAST, MOST, 81)
     costs = [(right & (sure < t)).sum() + COST * (~right & (sure >= t)).sum() for t in limits]
     least_confidence = float(limits[int(np.argmin(costs))])

@@ -1,4 +1,4 @@
-"""Random positions to draw boards of: of games played at random, scattered, of the end, crowded."""
+"""Random positions for drawn boards: of random games, scattered, of the end, crowded."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from casewright_backgammon.position import (
     flaw,
 )
 
-#: Plies of a game that is played at random, at most.
+#: Most plies of a random game.
 PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield positions that can arise, without end: most of them of games, or with tall stacks."""
+    """Yield possible positions, without end: most are of games, or have tall stacks."""
     games = _games(rng)
     while True:
         chance = rng.random()
@@ -59,14 +59,14 @@ def _scattered(
     last: int = POINTS,
     fewest: int = CHECKERS,
 ) -> Position:
-    """Put checkers anywhere.
+    """Return a position with checkers anywhere.
 
     Args:
-        rng: Where chance comes from.
-        spread: How evenly they lie, a Dirichlet distribution's concentration.
-        bar: How likely a side has some on the bar.
+        rng: The random generator.
+        spread: Concentration of the Dirichlet distribution over points: how even they are.
+        bar: Probability that a side has checkers on the bar.
         last: The furthest point from home.
-        fewest: Least checkers of a side.
+        fewest: Least number of checkers of a side.
     """
     while True:
         mine = rng.random(POINTS) < rng.uniform(0.3, 0.7)
@@ -83,5 +83,5 @@ def _scattered(
             shares = rng.dirichlet([spread] * len(some))
             side[some] = rng.multinomial(count - side[BAR], shares)
             sides.append(tuple(side.tolist()))
-        if len(sides) == 2 and not flaw(made := Position(sides[0], sides[1])):
-            return made
+        if len(sides) == 2 and not flaw(position := Position(sides[0], sides[1])):
+            return position

@@ -1,14 +1,14 @@
-"""Reading a position off a picture of a board, offline, in a fraction of a second.
+"""The reader of boards: a position from a picture, offline, in a fraction of a second.
 
 After MCBR-RAG (Marom 2024): one network finds the landmarks of the board, the two halves are cut
 into slices of one point each, the upper ones turned, and another network counts their checkers.
-The most likely position that all of this can be is taken, and what can be none is refused.
+The reading is the most likely possible position; impossible ones are refused.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.errors import InputError
 from casewright_backgammon.board_check import Off, checked_off, reading_doubt, reading_flaw
 from casewright_backgammon.board_decoding import decoded
 from casewright_backgammon.board_layout import checked_view, position_of_counts
@@ -31,9 +32,8 @@ from casewright_backgammon.board_slices import (
     whole_box,
 )
 from casewright_backgammon.position import Position, in_words
+from casewright_mcbr.networks import open_network
 from casewright_mcbr.picture import Wanted, opened_picture
-from casewright.errors import InputError
-from casewright.stores.encoders.onnx_session import inference_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -45,19 +45,19 @@ LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
 #: Names, in the model files, of the least probability of a board and of the least confidence.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
 BOARD = Wanted("a board", "at most three times as wide as high", least=120, oblong=3)
-#: What is seen around a board, as a share of it, by the looks that follow the first one.
+#: Margins around the board, as shares of it, of the looks after the first one.
 LOOKS = (0.09, 0.09, 0.06, 0.13)
-#: Shifts in pixels of a straight board by which it is cut into slices, over and over.
+#: Shifts in pixels of the cuts of a straight board, whose probabilities are averaged.
 SHIFTS = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class BoardReading:
-    """What a picture of a board says.
+    """The reading of a picture of a board.
 
     Attributes:
-        position: From the side of the player on roll; one that can arise if ``read`` returned it.
-        confidence: The probability of the whole reading among those that add up, from 0 to 1.
+        position: From the side of the player on roll; possible if ``read`` returned it.
+        confidence: The probability of the reading among all possible ones, from 0 to 1.
         counts: Checkers of 26 slices: the lower row and the upper row from left to right, the
             lower and the upper half of the bar; light ones as numbers above 0, dark ones below.
         board: The probability that the picture shows a whole board.
@@ -81,7 +81,7 @@ class BoardReader:
     """Reads boards with trained networks; loaded when first used, safe between threads.
 
     Args:
-        folder: Where the networks' files are; ``None`` for those that ship.
+        folder: Of the networks' files; ``None`` for the shipped ones.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -91,12 +91,12 @@ class BoardReader:
 
     @property
     def least_board(self) -> float:
-        """The probability of a board below which a picture is taken for none."""
+        """The least probability of a board; pictures below it are refused."""
         return self._load().least_board
 
     @property
     def least_confidence(self) -> float:
-        """The confidence below which a reading is refused."""
+        """The least confidence; readings below it are refused."""
         return self._load().least_confidence
 
     def read(
@@ -111,14 +111,15 @@ class BoardReader:
         Args:
             image: The bytes of an image file, the path of one, or an image that is open.
             own: The colour of the player on roll, "light" or "dark".
-            home: Where he bears off, "right" or "left".
-            off: How many checkers he and the other have borne off, where that is known. Without
-                it a side is but seldom taken to lack some while one stands outside its home board.
+            home: The side where that player bears off, "right" or "left".
+            off: Checkers that this player and the other have borne off, if known. Without it, a
+                side with a checker outside its home board is seldom read as one that lacks
+                checkers.
 
         Raises:
-            InputError: The file is not there, or is no image, or a damaged, too small or too large
-                one; the image shows no whole board; what was read cannot be a position, or is too
-                uncertain; a network's file is missing; ``own``, ``home`` or ``off`` is wrong.
+            InputError: The file is missing, or is no image, or a damaged, too small or too large
+                one; the image shows no whole board; the reading is impossible or too uncertain; a
+                network's file is missing; ``own``, ``home`` or ``off`` is wrong.
         """
         reading = self.look(image, own, home, off)
         name = str(image) if isinstance(image, (str, Path)) else "The image"
@@ -133,7 +134,7 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> BoardReading:
-        """Return what a picture most likely shows, whether that can be or not; see ``read``."""
+        """Return the most likely reading, also an impossible one; see ``read``."""
         return self.looks(image, own, home, [off])[0]
 
     def looks(
@@ -143,18 +144,20 @@ class BoardReader:
         home: str,
         offs: Sequence[Off | None],
     ) -> list[BoardReading]:
-        """Return what a picture most likely shows for each presumption of what is borne off."""
+        """Return the most likely reading for each assumption on borne-off checkers."""
         checked_view(own, home)
         for off in offs:
             checked_off(off)
         picture = opened_picture(image, BOARD).convert("RGB")
         corners, board = self.find(picture)
         likely = self.probabilities(picture, corners)
-        found = []
+        readings = []
         for off in offs:
             counts, sure = decoded(likely, own, home, off)
-            found.append(BoardReading(position_of_counts(counts, own, home), sure, counts, board))
-        return found
+            readings.append(
+                BoardReading(position_of_counts(counts, own, home), sure, counts, board)
+            )
+        return readings
 
     def refusal(
         self,
@@ -199,7 +202,7 @@ class BoardReader:
             that there is one.
         """
         corners, board = self._seen(picture, whole_box(picture.size))
-        found = []
+        seen = []
         for look, share in enumerate(LOOKS):
             if not _upright(corners):
                 return _somewhere(picture), 0.0
@@ -207,39 +210,41 @@ class BoardReader:
             if look == 0:
                 board = min(board, there)
             else:
-                # The first look at the board itself is still directed by one at all the picture.
-                found.append(corners)
-        return _straightened(np.mean(found, axis=0)), board
+                # The first look at the board itself still depends on a view of the whole picture.
+                seen.append(corners)
+        return _straightened(np.mean(seen, axis=0)), board
 
     def _seen(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
-        """Return the landmarks in a part of a picture, and how likely that shows a board."""
+        """Return the landmarks in a part of a picture, and the probability of a board in it."""
         view = view_of(picture, box).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
         places, board = self._load().landmarks.run(None, {"views": view[None]})
         scale = ((box[2] - box[0]) / VIEW[0], (box[3] - box[1]) / VIEW[1])
         return (places[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
 
     def probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
-        """Return how likely each slice shows none, 1 to 15 light, 1 to 15 dark checkers.
+        """Return the probabilities that slices show none, 1 to 15 light, 1 to 15 dark checkers.
 
         Args:
             picture: Of mode "RGB".
-            corners: Where the board is in it.
+            corners: The board's landmarks in it.
 
         Returns:
             Array (26, 31).
         """
         board = straight_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
-        # Landmarks are found but roughly, and a reading should not hang on it.
-        found: NDArray[np.float32] = self._load().checkers.run(None, {"slices": slices})[0]
-        mean: NDArray[np.float32] = found.mean(axis=0)
+        # Landmarks are inexact, and the reading should not depend on that.
+        likely: NDArray[np.float32] = self._load().checkers.run(None, {"slices": slices})[0]
+        mean: NDArray[np.float32] = likely.mean(axis=0)
         return mean
 
     def _load(self) -> _Networks:
         with self._lock:
             if self._loaded is None:
-                landmarks, board = _session(self._folder / LANDMARKS_FILE)
-                checkers, sure = _session(self._folder / CHECKERS_FILE)
+                (landmarks, board), (checkers, sure) = (
+                    open_network(self._folder / name, "backgammon")
+                    for name in (LANDMARKS_FILE, CHECKERS_FILE)
+                )
                 self._loaded = _Networks(
                     landmarks,
                     checkers,
@@ -251,22 +256,12 @@ class BoardReader:
 
 @cache
 def shipped_reader() -> BoardReader:
-    """Return the reader that ships; its networks are loaded once a process."""
+    """Return the shipped reader; its networks are loaded once a process."""
     return BoardReader()
 
 
-def _session(file: Path) -> tuple[InferenceSession, Mapping[str, str]]:
-    if not file.is_file():
-        raise InputError(
-            f"The board reader's network {file} is not there. "
-            "Train it: casewright finetune backgammon"
-        )
-    session = inference_session(file, threads=1)
-    return session, session.get_modelmeta().custom_metadata_map
-
-
 def _upright(corners: Corners) -> bool:
-    """Tell whether landmarks stand as those of a board do: left to right, above and below."""
+    """Return True if landmarks are in the order of a board's: left to right, above and below."""
     upper, lower = corners[:4], corners[4:]
     wide = corners[3, 0] - corners[0, 0]
     across = np.stack([np.diff(upper[:, 0]), np.diff(lower[:, 0])])
@@ -276,16 +271,16 @@ def _upright(corners: Corners) -> bool:
 
 
 def _straightened(corners: Corners) -> Corners:
-    """Bring the four landmarks of the upper edge on a line, and those of the lower one."""
-    made = corners.copy()
+    """Return landmarks with those of the upper and of the lower edge on a straight line each."""
+    straight = corners.copy()
     for row in (slice(0, 4), slice(4, 8)):
-        xs, ys = made[row, 0], made[row, 1]
+        xs, ys = straight[row, 0], straight[row, 1]
         slope, start = np.polyfit(xs, ys, 1)
-        made[row, 1] = start + slope * xs
-    return made
+        straight[row, 1] = start + slope * xs
+    return straight
 
 
 def _somewhere(picture: Image.Image) -> Corners:
-    """Return landmarks that fill a picture, where none are found."""
+    """Return landmarks that fill a picture, for one without a board."""
     shares = np.array([(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)])
     return shares * picture.size

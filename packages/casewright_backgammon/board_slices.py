@@ -1,4 +1,4 @@
-"""From a picture of a board to what the networks take: a small view, a straight board, slices."""
+"""The inputs of the networks from a picture: a small view, a straight board, slices."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Corners = NDArray[np.float64]
 #: A part of a picture: left, top, right, bottom, in pixels; it may reach beyond the picture.
 Box = tuple[float, float, float, float]
 
-#: Width and height of what the landmark network takes, in pixels.
+#: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
-#: Width of a slice and height of a half in a straight board, and what is seen around it.
+#: Width of a slice, height of a half, and margin of a straight board, in pixels.
 UNIT, HALF, AROUND = 20, 84, 8
 #: Width and height of a straight board.
 STRAIGHT = (13 * UNIT + 2 * AROUND, 2 * HALF + 2 * AROUND)
-#: Width and height of what the checker network takes: a slice and a little of what is beside it.
+#: Width and height of the checker network's input: a slice with a margin.
 SLICE = (24, 96)
 _BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
 
 
 def whole_box(size: tuple[int, int]) -> Box:
-    """Return the box of a whole picture, as oblong as a view: what is missing lies around it."""
+    """Return the box of a whole picture in the shape of a view, with margins where needed."""
     width, height = size
     scale = max(width / VIEW[0], height / VIEW[1])
     right, down = VIEW[0] * scale / 2, VIEW[1] * scale / 2
@@ -38,14 +38,14 @@ def whole_box(size: tuple[int, int]) -> Box:
 
 
 def board_box(corners: Corners, share: float = 0.09) -> Box:
-    """Return the box around landmarks (8, 2), and as much of their spread on every side."""
+    """Return the box around landmarks (8, 2), with a share of its size as margin."""
     low, high = corners.min(axis=0), corners.max(axis=0)
     pad = share * (high - low)
     return low[0] - pad[0], low[1] - pad[1], high[0] + pad[0], high[1] + pad[1]
 
 
 def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArray[np.uint8]:
-    """Return a part of a picture, scaled, array (height, width, 3); grey where there is none."""
+    """Return a part of a picture, scaled, array (height, width, 3); grey outside the picture."""
     from PIL import Image
 
     left, top, right, bottom = box
@@ -63,7 +63,7 @@ def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArr
 
 
 def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
-    """Return a board seen straight, its halves and its bar at fixed places.
+    """Return a rectified board, its halves and its bar at fixed pixels.
 
     Args:
         image: A picture of mode "RGB".
@@ -75,8 +75,8 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
     """
     from PIL import Image
 
-    # Twice as large first, then scaled down: the transform alone would skip pixels. What is much
-    # larger still is made smaller before.
+    # The transform alone would skip pixels: its result is twice as large and scaled down, and a
+    # much larger picture is scaled down before.
     wide = float(np.hypot(*(corners[3] - corners[0])))
     scale = min(1.0, 13 * UNIT * 2.4 / max(wide, 1.0))
     if scale < 1:
@@ -104,33 +104,33 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
 
 
 def slice_starts() -> list[tuple[int, int, bool]]:
-    """Return each slice's left and upper edge in a straight board, and whether it is turned.
+    """Return the left and upper edge of each slice in a straight board, and True for a flipped one.
 
-    The upper ones are turned upside down, so that every stack begins below. They are mirrored, not
-    rotated: a 6 that is rotated cannot be told from a 9.
+    The upper slices are flipped, so that every stack begins below. They are not rotated: a rotated
+    6 would look like a 9.
     """
     starts = []
-    for place in range(SLICES):
-        column = place % ROW
+    for index in range(SLICES):
+        column = index % ROW
         left = AROUND + UNIT * (column if column < 6 else column + 1)
-        upper = ROW <= place < POINTS
-        if place in (LOWER_BAR, UPPER_BAR):
-            left, upper = AROUND + 6 * UNIT, place == UPPER_BAR
+        upper = ROW <= index < POINTS
+        if index in (LOWER_BAR, UPPER_BAR):
+            left, upper = AROUND + 6 * UNIT, index == UPPER_BAR
         top = AROUND - _BELOW if upper else AROUND + 2 * HALF + _BELOW - SLICE[1]
         starts.append((left - _BESIDE, top, upper))
     return starts
 
 
 def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
-    """Cut a straight board into slices, levels from 0 to 1, array (26, 3, 96, 24).
+    """Return the slices of a straight board, levels from 0 to 1, array (26, 3, 96, 24).
 
     Args:
         board: A straight board.
-        shift: Pixels to the right and down, 4 at most, by which it is cut elsewhere.
+        shift: Pixels to the right and down, 4 at most, by which the cuts are moved.
     """
-    made = []
+    slices = []
     for left, top, turned in slice_starts():
         x, y = left + shift[0], top + shift[1]
-        one = board[y : y + SLICE[1], x : x + SLICE[0]]
-        made.append(one[::-1] if turned else one)
-    return np.stack(made).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
+        part = board[y : y + SLICE[1], x : x + SLICE[0]]
+        slices.append(part[::-1] if turned else part)
+    return np.stack(slices).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)

@@ -1,4 +1,4 @@
-"""How a drawn board looks: a style to show, a few others by name, and ones drawn at random."""
+"""Styles of drawn boards: the style that users see, and random styles."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Rgb = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class BoardStyle:
-    """How a board looks. The defaults are the style that is shown to users.
+    """The style of a board. The defaults are the style that users see.
 
-    Lengths are in slices, the width of one point, where nothing else is said.
+    Lengths are in slices, the width of a point, unless stated.
 
     Attributes:
         width: Width of the board with its frame, in pixels.
-        fine: Times by which it is drawn larger and then scaled down, against jagged edges.
+        fine: Factor of supersampling, against jagged edges.
         light: Colour of the lighter checkers.
         dark: Colour of the darker ones.
         light_rim: Colour of their edge.
         dark_rim: Colour of their edge.
-        points: Colours of the points, by turns.
+        points: Colours of the points, alternating.
         field: Colour behind the points.
         frame: Colour around them.
         bar_colour: Colour of the bar.
@@ -34,7 +34,7 @@ class BoardStyle:
         size: Diameter of a checker.
         spacing: Distance of checkers in a stack, in diameters.
         gap: From a point's base to its first checker.
-        fit: Checkers that stand on a point before they are crowded.
+        fit: Checkers that fit on a point.
         half: Height of half the field.
         bar: Width of the bar.
         frames: Width of the frame: left, top, right, bottom.
@@ -46,29 +46,29 @@ class BoardStyle:
         outline: Width of lines around points.
         rim: Width of a checker's edge, as a share of its radius.
         rings: Circles on a checker.
-        shade: How round a checker looks, from 0, flat, to 1.
-        shadow: How dark its shadow is, from 0 to 1.
+        shade: Roundness of a checker, from 0, flat, to 1.
+        shadow: Darkness of its shadow, from 0 to 1.
         opacity: Of checkers, from 0 to 1.
-        tall: What stacks of more than ``fit`` do: "number", "overlap" or "layers".
-        number_at: Where a number is: on the checker at the "top", at the "base", or "beyond".
+        tall: Form of stacks of more than ``fit``: "number", "overlap" or "layers".
+        number_at: Position of the number: the checker at the "top" or the "base", or "beyond".
         number_from: Least number of checkers that is written on a stack.
-        bar_from: Where checkers on the bar begin: "middle", "edge" or "centre" of its half.
-        own_bar_below: Whether those of the player on roll stand in the lower half.
-        trays: Where borne-off checkers lie: "none", "left", "right" or "both".
+        bar_from: Start of stacks on the bar: "middle", "edge" or "centre" of its half.
+        own_bar_below: The player on roll has the lower half of the bar.
+        trays: Of borne-off checkers: "none", "left", "right" or "both".
         tray: Width of a tray.
-        off: How they are shown: "edge", "number" or "none".
-        labels: Whether the points are numbered.
-        hinges: Whether the bar has hinges.
-        dice: Where dice lie: "none", "halves", "bar" or "tray".
-        cube: Where the doubling cube lies: "none", "bar", "tray" or "field".
+        off: Form of borne-off checkers: "edge", "number" or "none".
+        labels: Number the points.
+        hinges: Draw hinges on the bar.
+        dice: Position of the dice: "none", "halves", "bar" or "tray".
+        cube: Position of the doubling cube: "none", "bar", "tray" or "field".
         texts: Number of lines of text around the board.
-        grain: How strong the grain of wood or cloth is, from 0 to 1.
-        stretch: How many times longer than high the grain is.
+        grain: Strength of the grain of wood or cloth, from 0 to 1.
+        stretch: Ratio of width to height of the grain.
         noise: Standard deviation of noise, in levels of 0 to 255.
         blur: Radius of a blur, in pixels.
-        jpeg: Quality of a JPEG that the picture once was; 0 for none.
-        rotation: Degrees by which it is turned.
-        perspective: How far its corners are moved, as shares of its width: eight numbers.
+        jpeg: Quality of JPEG compression; 0 for none.
+        rotation: In degrees.
+        perspective: Shifts of the corners, as shares of the width: eight numbers.
         margins: Of the ground around it, as shares of its width: left, top, right, bottom.
         font: A font file; ``None`` for the font that comes with Pillow.
         seed: Of dice, texts, grain and noise.
@@ -132,97 +132,18 @@ class BoardStyle:
 #: The style that is shown to users.
 PLAIN = BoardStyle()
 
-#: Some others: a printed diagram, a green cloth, a blue screen, and wood.
-STYLES: dict[str, BoardStyle] = {
-    "plain": PLAIN,
-    "print": BoardStyle(
-        light=(255, 255, 255),
-        dark=(40, 40, 40),
-        light_rim=(0, 0, 0),
-        dark_rim=(0, 0, 0),
-        points=((255, 255, 255), (190, 190, 190)),
-        field=(255, 255, 255),
-        frame=(255, 255, 255),
-        bar_colour=(255, 255, 255),
-        ink=(0, 0, 0),
-        outline=0.05,
-        shade=0.0,
-        shadow=0.0,
-        rings=0,
-        trays="none",
-        off="none",
-        bar=0.9,
-    ),
-    "cloth": BoardStyle(
-        light=(240, 240, 235),
-        dark=(170, 30, 35),
-        light_rim=(180, 180, 170),
-        dark_rim=(90, 10, 15),
-        points=((222, 206, 160), (24, 62, 44)),
-        field=(46, 104, 74),
-        frame=(70, 40, 22),
-        bar_colour=(60, 34, 18),
-        grain=0.25,
-        shade=0.6,
-        rings=0,
-        tall="overlap",
-        trays="both",
-        dice="halves",
-        cube="tray",
-    ),
-    "screen": BoardStyle(
-        light=(250, 214, 92),
-        dark=(34, 60, 140),
-        light_rim=(150, 118, 20),
-        dark_rim=(12, 24, 70),
-        points=((150, 176, 206), (84, 112, 150)),
-        field=(206, 218, 232),
-        frame=(44, 58, 78),
-        bar_colour=(44, 58, 78),
-        shade=0.0,
-        rings=0,
-        shadow=0.0,
-        tall="layers",
-        bar_from="centre",
-        trays="left",
-        texts=3,
-        margins=(0.05, 0.08, 0.05, 0.08),
-    ),
-    "wood": BoardStyle(
-        light=(226, 184, 120),
-        dark=(50, 32, 24),
-        light_rim=(150, 108, 60),
-        dark_rim=(24, 14, 10),
-        points=((206, 160, 100), (112, 60, 34)),
-        field=(160, 108, 66),
-        frame=(96, 56, 30),
-        bar_colour=(96, 56, 30),
-        grain=0.6,
-        stretch=8.0,
-        shade=0.7,
-        hinges=True,
-        labels=False,
-        trays="none",
-        off="none",
-        dice="halves",
-        rotation=0.8,
-        blur=0.6,
-        jpeg=80,
-    ),
-}
-
 
 def luminance(colour: Rgb) -> float:
-    """Return how light a colour is, from 0 to 255."""
+    """Return the luminance of a colour, from 0 to 255."""
     return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
 
 
 def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,)) -> BoardStyle:
-    """Draw a style at random, out of very many.
+    """Return a random style.
 
     Args:
-        rng: Where chance comes from.
-        fonts: The fonts to choose from; none stands for Pillow's own.
+        rng: The random generator.
+        fonts: The fonts to choose from; ``None`` is Pillow's own.
     """
     style = _form(rng, _colours(rng))
     size = style.size * style.spacing
@@ -264,7 +185,7 @@ def _pick(rng: np.random.Generator, **weights: float) -> str:
 def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
     tall = _pick(rng, number=0.55, overlap=0.25, layers=0.2)
     flat = rng.random() < 0.45
-    # Checkers that cover each other cannot be counted without an edge.
+    # Overlapping checkers need an edge to be counted.
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
     if _alike(style):
         rim = max(rim, 0.06)
@@ -310,7 +231,7 @@ def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
 
 
 def _alike(style: BoardStyle) -> bool:
-    """Tell whether checkers could be lost on what they stand on."""
+    """Return True if checkers resemble their background."""
     return any(
         max(abs(a - b) for a, b in zip(checker, ground, strict=True)) < 70
         for checker in (style.light, style.dark)
@@ -392,7 +313,7 @@ def _dark(rng: np.random.Generator, below: float) -> Rgb:
 
 
 def _edge(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
-    """Return a colour for the edge of checkers of a colour, that can be told from it."""
+    """Return a colour for the edge of checkers that differs from theirs."""
     if printed or rng.random() < 0.3:
         return _grey(0 if luminance(colour) > 70 else rng.integers(110, 256))
     toward = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255

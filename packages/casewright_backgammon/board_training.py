@@ -1,32 +1,34 @@
-"""Training the reader of boards: on one core in minutes, on boards that are drawn for it."""
+"""The training of the board reader: on one core in minutes, on boards that it draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from casewright.errors import InputError
+from casewright.stores.encoders.onnx_export import remember
+from casewright.stores.progress import progress_bar
 from casewright_backgammon.board_batches import Pool, deal_boards, deal_views, draw_pool
+from casewright_backgammon.board_layout import SLICES
 from casewright_backgammon.board_measures import chosen_thresholds, measure
 from casewright_backgammon.board_reader import CHECKERS_FILE, LANDMARKS_FILE
+from casewright_backgammon.board_slices import SLICE, VIEW
 from casewright_mcbr.fonts import training_fonts
-from casewright.errors import InputError
-from casewright.stores.encoders.onnx_export import export_onnx, remember
-from casewright.stores.progress import progress_bar
+from casewright_mcbr.training import export_batched, train_one_cycle
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from casewright_backgammon.checker_network import CheckerNetwork
     from casewright_backgammon.landmark_network import LandmarkNetwork
 
 #: Greatest learning rates.
 LANDMARK_RATE, CHECKER_RATE = 4e-3, 4e-3
-#: Boards and other pictures that are drawn; training steps of either network.
+#: Numbers of boards and of other pictures; training steps of both networks.
 POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
-#: Spread of the heat that a landmark should have, in cells.
+#: Standard deviation of a landmark's target heat map, in cells.
 SPREAD = 0.8
 
 
@@ -43,26 +45,29 @@ def train_board_reader(
 ) -> dict[str, float]:
     """Train the networks that read boards, and write them as ONNX files.
 
-    They learn from boards in styles and of positions that are drawn at random. The same arguments
-    give the same files on one machine.
+    They learn from boards of random styles and positions. The same arguments give the same files on
+    one machine.
 
     Args:
-        folder: Where ``landmarks.onnx`` and ``checkers.onnx`` are written; it is made.
+        folder: For ``landmarks.onnx`` and ``checkers.onnx``; it is created.
         seed: Of weights, positions and styles.
-        boards: Boards that are drawn to learn from; 15 a second on one core.
-        others: Pictures of no boards.
+        boards: Number of boards; 15 a second on one core.
+        others: Number of pictures without a board.
         landmark_steps: Training steps of 32 views; 3 a second on one core.
         checker_steps: Training steps of 16 boards' slices; 1.7 a second on one core.
-        measured: Boards drawn to choose thresholds by, and again to measure with.
+        measured: Boards for the thresholds, and again for the figures.
         progress: Show bars on stderr; ``None`` shows them on a terminal.
 
     Returns:
-        What ``measure`` says of the reader.
+        The figures of ``measure``.
 
     Raises:
         InputError: A number is below 1, or the folder is a file.
         DependencyError: matplotlib, which brings fonts, is not installed.
     """
+    from casewright_backgammon.checker_network import CheckerProbabilities
+    from casewright_backgammon.landmark_network import LandmarkPlaces
+
     if min(boards, others, landmark_steps, checker_steps, measured) < 1:
         raise InputError(
             "Nothing can be learned from fewer than 1 picture or in fewer than 1 step."
@@ -75,12 +80,17 @@ def train_board_reader(
     with progress_bar("Drawing boards", boards + others, show=progress) as advance:
         pool = draw_pool(rng, fonts, boards, others, advance)
     landmarks = _landmark_network(pool, seed, landmark_steps, progress)
-    _export_landmarks(landmarks, folder / LANDMARKS_FILE)
+    file = folder / LANDMARKS_FILE
+    export_batched(
+        LandmarkPlaces(landmarks), (3, VIEW[1], VIEW[0]), file, "views", ["landmarks", "board"]
+    )
     checkers = _checker_network(pool, seed, checker_steps, progress)
-    _export_checkers(checkers, folder / CHECKERS_FILE)
-    # Chosen on what was learned: other renderers have no say.
-    for file, told in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
-        remember(folder / file, told)
+    file = folder / CHECKERS_FILE
+    shape = (SLICES, 3, SLICE[1], SLICE[0])
+    export_batched(CheckerProbabilities(checkers), shape, file, "slices", ["probabilities"])
+    # Chosen on the training's renderer: other renderers take no part.
+    for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
+        remember(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
 
 
@@ -98,15 +108,15 @@ def _landmark_network(pool: Pool, seed: int, steps: int, progress: bool | None) 
         maps, board = network(views)
         return _landmark_loss(network, maps, board, wanted, shows)
 
-    _descend(network, loss, LANDMARK_RATE, steps, "Training the landmark network", progress)
-    made: LandmarkNetwork = network
-    return made
+    train_one_cycle(network, loss, LANDMARK_RATE, steps, "Training the landmark network", progress)
+    trained: LandmarkNetwork = network
+    return trained
 
 
 def _landmark_loss(
     network: LandmarkNetwork, maps: Tensor, board: Tensor, wanted: Tensor, shows: Tensor
 ) -> Tensor:
-    """Return how far heat maps are from heat around the landmarks, and places from them."""
+    """Return the loss of heat maps, of landmarks, and of the probability of a board."""
     import torch
     from torch.nn import functional
 
@@ -137,69 +147,6 @@ def _checker_network(pool: Pool, seed: int, steps: int, progress: bool | None) -
         slices, wanted = deal_boards(pool, rng)
         return functional.cross_entropy(network(slices).flatten(0, 1), wanted.flatten())
 
-    _descend(network, loss, CHECKER_RATE, steps, "Training the checker network", progress)
-    made: CheckerNetwork = network
-    return made
-
-
-def _descend(
-    network: nn.Module,
-    loss: Callable[[], Tensor],
-    rate: float,
-    steps: int,
-    name: str,
-    progress: bool | None,
-) -> None:
-    """Train a network by one cycle of the learning rate (Smith and Topin 2019)."""
-    import torch
-
-    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, rate, total_steps=steps + 1, pct_start=0.15
-    )
-    network.train()
-    with progress_bar(name, steps, show=progress) as advance:
-        for _ in range(steps):
-            missed = loss()
-            optimizer.zero_grad()
-            missed.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-            optimizer.step()
-            schedule.step()
-            advance(1)
-    network.eval()
-
-
-def _export_landmarks(network: LandmarkNetwork, target: Path) -> None:
-    import torch
-
-    from casewright_backgammon.board_slices import VIEW
-    from casewright_backgammon.landmark_network import LandmarkPlaces
-
-    export_onnx(
-        LandmarkPlaces(network).eval(),
-        [torch.rand(2, 3, VIEW[1], VIEW[0])],
-        target,
-        inputs=["views"],
-        outputs=["landmarks", "board"],
-        dynamic={"views": {0: torch.export.Dim("n")}},
-    )
-    remember(target, {})
-
-
-def _export_checkers(network: CheckerNetwork, target: Path) -> None:
-    import torch
-
-    from casewright_backgammon.board_layout import SLICES
-    from casewright_backgammon.board_slices import SLICE
-    from casewright_backgammon.checker_network import CheckerProbabilities
-
-    export_onnx(
-        CheckerProbabilities(network).eval(),
-        [torch.rand(2, SLICES, 3, SLICE[1], SLICE[0])],
-        target,
-        inputs=["slices"],
-        outputs=["probabilities"],
-        dynamic={"slices": {0: torch.export.Dim("n")}},
-    )
-    remember(target, {})
+    train_one_cycle(network, loss, CHECKER_RATE, steps, "Training the checker network", progress)
+    trained: CheckerNetwork = network
+    return trained

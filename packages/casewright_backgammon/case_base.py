@@ -1,7 +1,7 @@
-"""The domain's own decisions, which ship with it: the engine against itself, not quite at its best.
+"""The shipped case base: decisions of games that the engine played against itself.
 
 2,000 decisions of GNU Backgammon 1.07 at two plies, for money without the Jacoby rule, the cube at
-1 in the middle and never turned, seed 0. ``casewright finetune backgammon-cases`` makes them again.
+1 in the middle and never turned, seed 0. ``casewright finetune backgammon-cases`` regenerates them.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from functools import cache
 from math import exp
 from pathlib import Path
 
+from casewright.errors import InputError
+from casewright.stores.progress import progress_bar
 from casewright_backgammon.decision import Candidate, Decision, read_decisions
 from casewright_backgammon.engine import Engine
 from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
-from casewright.errors import InputError
-from casewright.stores.progress import progress_bar
 
-#: Those that ship.
+#: The shipped decisions.
 FILE = Path(__file__).parent / "data" / "cases.jsonl"
-#: The plays of a decision, at most, and how far ahead each is looked at.
+#: Most plays of a decision, and plies of look-ahead.
 MOST = 5
 PLIES = 2
-#: Games at a time, so that a run of the engine analyses as many decisions.
+#: Games that are played at a time: decisions of a run of the engine.
 _GAMES = 16
-#: Of the softmax by which a play is drawn, in points: some 0.02 are then lost at each decision.
+#: Temperature of the softmax that draws a play, in points: a decision loses some 0.02.
 _TEMPERATURE = 0.08
 _DIGITS = 3
 
 
 @dataclass(slots=True)
 class _Game:
-    """A game that is being played."""
+    """A running game."""
 
     name: str
     rolls: random.Random
@@ -50,7 +50,7 @@ class _Game:
             self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
 
     def go_on(self, after: Position) -> bool:
-        """Let the other player roll; return whether the game is over instead."""
+        """Let the other player roll; return True if the game is over instead."""
         self.position = after.flipped
         if not any(after.own):
             return True
@@ -58,7 +58,7 @@ class _Game:
         return False
 
     def next_decision(self) -> bool:
-        """Play what is forced; return whether the game is over before something is to decide."""
+        """Play forced plays up to the next decision; return True if the game is over before it."""
         while len(plays := legal_plays(self.position, self.dice)) == 1:
             if self.go_on(plays[0].after):
                 return True
@@ -68,17 +68,17 @@ class _Game:
 def generate_decisions(
     engine: Engine, count: int, seed: int = 0, show: bool | None = None
 ) -> list[Decision]:
-    """Let the engine play against itself, and return decisions of its games.
+    """Return decisions of games that the engine plays against itself.
 
-    The play that is made is drawn among the best ones, the better the likelier, so that games
-    differ and decisions have errors. A decision is left out where all plays are worth the same,
-    and where the same roll of the same position came before.
+    The play that is made is drawn among the best ones, with a softmax of their equities, so that
+    games differ and decisions have errors. A decision is left out if all its plays have the same
+    equity, or if the same roll of the same position came before.
 
     Args:
         engine: Analyses each decision.
-        count: How many decisions; the games that are then going on are not finished.
+        count: Number of decisions; the games that run then are not finished.
         seed: Of rolls and plays. With the same version of the engine, the result is the same.
-        show: Whether to show a bar of progress; ``None`` shows it on a terminal.
+        show: Show a progress bar; ``None`` shows it on a terminal.
 
     Raises:
         InputError: The count is not above 0.
@@ -86,40 +86,40 @@ def generate_decisions(
     """
     if count < 1:
         raise InputError(f"{count} decisions cannot be made; give a number above 0.")
-    found: dict[tuple[str, Dice], Decision] = {}
+    decisions: dict[tuple[str, Dice], Decision] = {}
     games: list[_Game] = []
     started = 0
     with progress_bar("Playing decisions", count, show=show) as advance:
-        while len(found) < count:
-            before = len(found)
+        while len(decisions) < count:
+            before = len(decisions)
             while len(games) < _GAMES:
                 started += 1
                 name = f"s{seed}-{started:04}"
                 games.append(_Game(name, random.Random(name)))
                 games[-1].roll()
             games = [game for game in games if not game.next_decision()]
-            asked = [(game.position, game.dice) for game in games]
+            situations = [(game.position, game.dice) for game in games]
             going_on = []
-            analysed = engine.analyse(asked, PLIES, MOST)
+            analysed = engine.analyse(situations, PLIES, MOST)
             for game, candidates in zip(games, analysed, strict=True):
-                made = _decision(game, [_rounded(one) for one in candidates])
-                if made.lost(len(candidates) - 1) > 0:
-                    high, low = max(made.dice), min(made.dice)
-                    found.setdefault((made.position.id, (high, low)), made)
-                if not game.go_on(made.after(made.played_or_best)):
+                decision = _decision(game, [_rounded(candidate) for candidate in candidates])
+                if decision.lost(len(candidates) - 1) > 0:
+                    high, low = max(decision.dice), min(decision.dice)
+                    decisions.setdefault((decision.position.id, (high, low)), decision)
+                if not game.go_on(decision.after(decision.played_or_best)):
                     going_on.append(game)
             games = going_on
-            advance(min(len(found), count) - before)
-    return list(found.values())[:count]
+            advance(min(len(decisions), count) - before)
+    return list(decisions.values())[:count]
 
 
 def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
-    """Write decisions as JSON, one a line, making the folder where it is missing.
+    """Write decisions as JSON Lines, and create the folder.
 
     Raises:
         InputError: The file cannot be written.
     """
-    lines = [json.dumps(one.to_dict(), separators=(",", ":")) for one in decisions]
+    lines = [json.dumps(decision.to_dict(), separators=(",", ":")) for decision in decisions]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -131,15 +131,14 @@ def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
 
 @cache
 def shipped_decisions() -> tuple[Decision, ...]:
-    """Return the decisions that ship with the package."""
+    """Return the shipped decisions."""
     return tuple(read_decisions(FILE))
 
 
 def case_file() -> Path:
-    """Return the file of the decisions that are cases: those that ship, or others.
+    """Return the file of the case base: the shipped one, or ``CASEWRIGHT_BACKGAMMON_CASES``.
 
-    The environment's ``CASEWRIGHT_BACKGAMMON_CASES`` names another one, such as analysed games of
-    one's own; see ``decision.read_decisions``.
+    The environment variable names a file of other analysed games; see ``decision.read_decisions``.
 
     Raises:
         InputError: There is no such file.
@@ -152,11 +151,13 @@ def case_file() -> Path:
 
 def _decision(game: _Game, candidates: Sequence[Candidate]) -> Decision:
     best = candidates[0].equity
-    weights = [exp((one.equity - best) / _TEMPERATURE) for one in candidates]
+    weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
     played = game.rolls.choices(range(len(candidates)), weights)[0]
     return Decision(game.name, game.position, game.dice, tuple(candidates), played)
 
 
-def _rounded(one: Candidate) -> Candidate:
-    win, win_g, win_bg, lose_g, lose_bg = (round(chance, _DIGITS) for chance in one.chances)
-    return Candidate(one.play, round(one.equity, _DIGITS), (win, win_g, win_bg, lose_g, lose_bg))
+def _rounded(candidate: Candidate) -> Candidate:
+    win, win_g, win_bg, lose_g, lose_bg = (round(chance, _DIGITS) for chance in candidate.chances)
+    return Candidate(
+        candidate.play, round(candidate.equity, _DIGITS), (win, win_g, win_bg, lose_g, lose_bg)
+    )

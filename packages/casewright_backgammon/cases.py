@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.analysis import analysis_text
-from casewright_backgammon.analysis_check import analysis_flaws
-from casewright_backgammon.decision import Decision, decision_of
-from casewright_backgammon.latent import UNITS, PositionNetwork, combined
-from casewright_backgammon.moves import Dice
-from casewright_backgammon.play_text import written_play
-from casewright_backgammon.position import Position, in_words, position_of_id
 from casewright.errors import InputError
 from casewright.stores import Binary, Case, CaseSchema, Facet
 from casewright.stores.facet import Components, Embed
+from casewright_backgammon.analysis import analysis_text
+from casewright_backgammon.analysis_check import analysis_flaws
+from casewright_backgammon.decision import Decision, decision_of
+from casewright_backgammon.latent import PositionNetwork, combined
+from casewright_backgammon.moves import Dice
+from casewright_backgammon.play_text import written_play
+from casewright_backgammon.position import Position, in_words, position_of_id
+from casewright_mcbr.layers import UNITS
 
 #: Names of the facets.
 POSITION, DECISION = "position", "decision"
@@ -27,15 +28,15 @@ Read = Callable[[bytes], Position]
 def decision_schema(read: Read, network: PositionNetwork) -> CaseSchema:
     """Return the schema, with two facets of latents (MCBR-RAG, section 5.2).
 
-    ``decision`` is the paper's: the mean of the raw latents before and after the play, the position
-    alone where a query names no play. ``position`` leaves the play out on both sides: where a query
-    has none, cases that are found so lose less (``casewright bench backgammon``).
+    ``decision`` is the paper's: the mean of the raw latents before and after the play; of a query
+    without a play, the latent of the position. ``position`` leaves the play out of cases too: for
+    queries without a play, its cases lose less equity (``casewright bench backgammon``).
 
-    A board is its picture, or the position's id, so that a case base needs no pictures.
+    A board is a picture or a position id, so that a case base needs no pictures.
 
     Args:
         read: T: from a picture to its position.
-        network: L: from positions to what is compared.
+        network: L: from positions to latents.
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
@@ -46,7 +47,9 @@ def decision_schema(read: Read, network: PositionNetwork) -> CaseSchema:
 
     def both(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
-        after = [_after(one, problem) for one, problem in zip(before, problems, strict=True)]
+        after = [
+            _after(position, problem) for position, problem in zip(before, problems, strict=True)
+        ]
         return combined(network.latents(before), network.latents(after))
 
     def facet(name: str, embed: Embed, *more: str) -> Facet:
@@ -67,15 +70,15 @@ def decision_schema(read: Read, network: PositionNetwork) -> CaseSchema:
 
 
 def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
-    """Return a decision as a case, its best play the one that is retrieved by.
+    """Return a decision as a case, with its best play as the play.
 
     Args:
         decision: With an engine's analysis.
-        picture: The board's, to be shown, where there is one.
+        picture: Of the board, for display.
     """
     return Case(
         problem={
-            # Its picture would be read again, without what was told of it.
+            # A picture would be read again, without the options of the request.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -93,7 +96,7 @@ def roll_text(dice: Dice) -> str:
 
 
 def decision_in(case: Case) -> Decision:
-    """Return the decision that a case is of."""
+    """Return the decision of a case."""
     return decision_of(case.metadata["decision"])
 
 
@@ -118,22 +121,22 @@ def case_text(case: Case) -> str:
 
 
 def verified(case: Case) -> str | None:
-    """Revise: return why a case may not be kept; ``None`` where its analysis holds."""
+    """Return why a case may not be kept (Revise); ``None`` if its analysis is right."""
     try:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
         return f"It has no analysed decision: {error}"
-    told = {"roll": roll_text(decision.dice), "play": decision.best.play}
+    stated = {"roll": roll_text(decision.dice), "play": decision.best.play}
     board = case.problem.get("board")
     if isinstance(board, str):
-        told["board"] = decision.position.id
-    if any(case.problem.get(name) != value for name, value in told.items()):
+        stated["board"] = decision.position.id
+    if any(case.problem.get(name) != value for name, value in stated.items()):
         return "Its board, roll and play are not those of its decision."
     flaws = analysis_flaws(str(case.solution), decision)
     return flaws[0] if flaws else None
 
 
 def _after(before: Position, problem: Components) -> Position:
-    """Return where a problem's play leads; the position itself, where it names none."""
+    """Return the position after a problem's play; without a play, the position itself."""
     play = problem.get("play")
     return written_play(before, play)[0] if play else before

@@ -1,7 +1,7 @@
 """The network that counts the checkers of a slice, after MCBR-RAG's (Marom 2024) checker network.
 
-One network reads all slices. What is light and what is dark, and what an empty point looks like,
-only the other slices tell: a summary of all 26 goes into the last layers.
+The same network reads all slices. Its last layers also receive a summary of all 26, which shows the
+colours of checkers and of empty points.
 
 torch is imported with this module: only training imports it.
 """
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from casewright_backgammon.position import CHECKERS
+from casewright_mcbr.blocks_network import convolution
 
 #: None, 1 to 15 light checkers, 1 to 15 dark ones.
 CLASSES = 1 + 2 * CHECKERS
@@ -19,17 +20,17 @@ HIDDEN = 128
 
 
 class CheckerNetwork(nn.Module):
-    """Colours of boards' slices in, logits of what stands on them out."""
+    """A network from the colours of slices to logits of their checkers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            *_stage(3, 24, 5, stride=2),
-            *_stage(24, 32, 3),
+            *convolution(3, 24, 5, stride=2),
+            *convolution(24, 32, 3),
             nn.MaxPool2d(2),
-            *_stage(32, 64, 3),
+            *convolution(32, 64, 3),
             nn.MaxPool2d(2),
-            *_stage(64, 96, 3),
+            *convolution(64, 96, 3),
         )
         self.dense = nn.Linear(96 * 12, HIDDEN)
         self.whole = nn.Linear(2 * HIDDEN, HIDDEN)
@@ -40,9 +41,9 @@ class CheckerNetwork(nn.Module):
     def forward(self, slices: Tensor) -> Tensor:
         """Return logits (n, 26, 31) for slices (n, 26, 3, 96, 24) of levels from 0 to 1."""
         boards, count = slices.shape[:2]
-        found = self.features((slices - 0.5).flatten(0, 1))
-        # A stack stands in the middle of its slice: what counts is how high things are.
-        rows = found.amax(3).flatten(1)
+        maps = self.features((slices - 0.5).flatten(0, 1))
+        # A stack is in the middle of its slice: only heights matter.
+        rows = maps.amax(3).flatten(1)
         each = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN)
         summary = torch.cat([each.mean(1), each.amax(1)], dim=1)
         hidden = torch.relu(self.own(each) + self.whole(summary).unsqueeze(1))
@@ -51,7 +52,7 @@ class CheckerNetwork(nn.Module):
 
 
 class CheckerProbabilities(nn.Module):
-    """What is exported: probabilities (n, 26, 31) instead of logits."""
+    """The exported network, with probabilities (n, 26, 31) instead of logits."""
 
     def __init__(self, network: CheckerNetwork) -> None:
         super().__init__()
@@ -60,11 +61,3 @@ class CheckerProbabilities(nn.Module):
     def forward(self, slices: Tensor) -> Tensor:
         """Return the probabilities of none, 1 to 15 light and 1 to 15 dark checkers."""
         return torch.softmax(self.network(slices), dim=-1)
-
-
-def _stage(incoming: int, outgoing: int, width: int, *, stride: int = 1) -> list[nn.Module]:
-    return [
-        nn.Conv2d(incoming, outgoing, width, stride=stride, padding=width // 2, bias=False),
-        nn.BatchNorm2d(outgoing),
-        nn.ReLU(),
-    ]

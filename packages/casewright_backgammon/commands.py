@@ -1,4 +1,4 @@
-"""`casewright bench backgammon` and `casewright finetune backgammon`, as entry points of the core."""
+"""`casewright bench backgammon`, `finetune backgammon` and `finetune backgammon-cases`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.cli.options import AsJson, ChatModel, Plot
+from casewright.errors import InputError
+from casewright.serve.cli.bench.report import show
+from casewright.serve.cli.options import AsJson, Plot
+from casewright_mcbr.commands import ChatModel, OutputFolder, check_folder, show_trained
 
-bench = typer.Typer(add_completion=False)
-finetune = typer.Typer(add_completion=False)
+AnalysedGames = Annotated[
+    Path,
+    typer.Option(
+        help="The analysed games: the folder with decisions-dev.jsonl and wildbg_positions.jsonl.",
+        metavar="DIR",
+    ),
+]
 
 
-@bench.command("backgammon")
 def bench_backgammon(
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="The analysed games: the folder with decisions-dev.jsonl and "
-            "wildbg_positions.jsonl.",
-            metavar="DIR",
-        ),
-    ],
+    data: AnalysedGames,
     chat: ChatModel = None,
     answers: Annotated[
         int, typer.Option(min=1, help="Decisions that are answered with and without cases.")
@@ -54,25 +54,15 @@ def bench_backgammon(
     """
     from casewright_backgammon.bench import measure_backgammon
 
-    measure_backgammon(
+    report = measure_backgammon(
         data, chat=chat, answers=answers, boards=boards, encoder=encoder, choosing=choosing
-    ).show(as_json=as_json, plot=plot)
+    )
+    show(report, as_json=as_json, plot=plot)
 
 
-@finetune.command("backgammon")
 def finetune_backgammon(
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="The analysed games: the folder with decisions-dev.jsonl and "
-            "wildbg_positions.jsonl.",
-            metavar="DIR",
-        ),
-    ],
-    target: Annotated[
-        Path,
-        typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
-    ],
+    data: AnalysedGames,
+    target: OutputFolder,
     seed: Annotated[int, typer.Option(min=0, help="Of all trainings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -80,18 +70,17 @@ def finetune_backgammon(
 
     Some thirty-five minutes on one core. The figures stand beside those of the networks that ship.
     """
-    from casewright_backgammon.latent import shipped_figures
-    from casewright_backgammon.training import TOLERANCE, train_backgammon
-    from casewright.errors import InputError
-    from casewright_mcbr.trained import show_trained
+    from casewright_backgammon.latent import FILE
+    from casewright_backgammon.training import train_backgammon
+    from casewright_mcbr.training import read_figures
 
-    if target.exists() and not target.is_dir():
-        raise InputError(f"--output {target} is a file. Give a folder.")
+    check_folder(target)
+    # Read first: the output may be the folder of the shipped figures.
+    shipped = read_figures(FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
-    show_trained(figures, shipped_figures(), TOLERANCE, target, as_json=as_json)
+    show_trained(figures, shipped, target, as_json=as_json)
 
 
-@finetune.command("backgammon-cases")
 def finetune_backgammon_cases(
     target: Annotated[
         Path,
@@ -105,20 +94,20 @@ def finetune_backgammon_cases(
 
     Needs the program gnubg. 2,000 decisions take some ten minutes on one core.
     """
+    from casewright.serve.cli.output import print_json, print_table
     from casewright_backgammon.case_base import generate_decisions, write_case_base
     from casewright_backgammon.engine import Engine
-    from casewright.errors import InputError
-    from casewright.serve.cli.output import print_json, print_table
 
     if target.is_dir():
         raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
-    made = generate_decisions(Engine(), decisions, seed)
-    write_case_base(target, made)
+    generated = generate_decisions(Engine(), decisions, seed)
+    write_case_base(target, generated)
+    count = len(generated)
     figures = {
-        "decisions": len(made),
-        "games": len({one.game for one in made}),
-        "best play made": round(sum(one.played_or_best == 0 for one in made) / len(made), 3),
-        "mean equity lost": round(sum(one.lost(one.played_or_best) for one in made) / len(made), 4),
+        "decisions": count,
+        "games": len({decision.game for decision in generated}),
+        "best play made": round(sum(not d.played_or_best for d in generated) / count, 3),
+        "mean equity lost": round(sum(d.lost(d.played_or_best) for d in generated) / count, 4),
     }
     if as_json:
         print_json({"file": str(target), **figures})

@@ -1,18 +1,19 @@
-"""Decisions with an engine's analysis: a position, a roll, and what its best plays are worth."""
+"""Decisions with an engine's analysis: a position, a roll, and the equities of its best plays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from casewright.errors import InputError, told
 from casewright_backgammon.moves import Dice, checked_dice
 from casewright_backgammon.play_text import written_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
-from casewright.errors import InputError
 
+T = TypeVar("T")
 #: Win, win a gammon, win a backgammon, lose a gammon, lose a backgammon; probabilities.
 Chances = tuple[float, float, float, float, float]
 
@@ -20,8 +21,8 @@ Chances = tuple[float, float, float, float, float]
 def won_chances(after: Position) -> Chances:
     """Return the chances of the player who has just borne off the last checker.
 
-    It is a gammon where the other has borne none off, and a backgammon where one of them stands in
-    the winner's home board or on the bar, too.
+    The win is a gammon if the other player has borne off none, and a backgammon if that player also
+    has a checker in the winner's home board or on the bar.
     """
     gammon = not after.off[1]
     return 1.0, float(gammon), float(gammon and any(after.other[POINTS - HOME :])), 0.0, 0.0
@@ -29,11 +30,11 @@ def won_chances(after: Position) -> Chances:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A play that the engine looked at.
+    """A play with its analysis.
 
     Attributes:
-        play: As players write it.
-        equity: What it is worth to the player who makes it: points, 1 for a game won.
+        play: In the players' notation.
+        equity: For the player who makes it, in points; 1 for a game won.
         chances: Of that player after it.
     """
 
@@ -47,14 +48,14 @@ class Decision:
     """A decision of a game, analysed.
 
     Attributes:
-        game: Which game it is of.
+        game: Name of its game.
         position: From the side of the player on roll.
         dice: The roll.
-        candidates: The best first; not all legal plays, but one that was made is among them.
-        played: Place of the play that was made; ``None`` where none was yet.
-        value: Chances of the player on roll before the roll; ``None`` where they were not asked.
+        candidates: The best first; some of the legal plays, with the one that was made.
+        played: Rank of the play that was made; ``None`` if there is none.
+        value: Chances of the player on roll before the roll; ``None`` if unknown.
         engine_class: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower
-            its bear-off databases; ``None`` where it was not asked.
+            its bear-off databases; ``None`` if unknown.
     """
 
     game: str
@@ -67,54 +68,58 @@ class Decision:
 
     @property
     def best(self) -> Candidate:
-        """The play that is worth most."""
+        """The play of the highest equity."""
         return self.candidates[0]
 
     @property
     def played_or_best(self) -> int:
-        """Place of the play that was made, of the best one where none was."""
+        """Rank of the play that was made, or of the best one if there is none."""
         return self.played or 0
 
-    def lost(self, place: int) -> float:
-        """Return how much equity a candidate gives up against the best one; 0 or more."""
-        return self.best.equity - self.candidates[place].equity
+    def lost(self, rank: int) -> float:
+        """Return the equity that a candidate gives up against the best one; 0 or more."""
+        return self.best.equity - self.candidates[rank].equity
 
-    def after(self, place: int) -> Position:
-        """Return where a candidate leads, from the side of the player who made it."""
-        return written_play(self.position, self.candidates[place].play)[0]
+    def after(self, rank: int) -> Position:
+        """Return the position after a candidate, from the side of the player who made it."""
+        return written_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-plain, as ``decision_of`` reads it."""
+        """Return the decision JSON-plain, as ``decision_of`` reads it."""
         return {
             "game": self.game,
             "position_id": self.position.id,
             "dice": list(self.dice),
             "played": self.played,
             "candidates": [
-                {"move": one.play, "equity": one.equity, "probs": list(one.chances)}
-                for one in self.candidates
+                {
+                    "move": candidate.play,
+                    "equity": candidate.equity,
+                    "probs": list(candidate.chances),
+                }
+                for candidate in self.candidates
             ],
         }
 
 
 def decision_of(read: dict[str, Any]) -> Decision:
-    """Return a decision that was read from JSON.
+    """Return a decision from its JSON-plain form.
 
     Raises:
-        InputError: Something is missing, of another kind, or impossible; says what.
+        InputError: Something is missing, of another type, or impossible; names it.
     """
     try:
         first, second = read["dice"]
         candidates = [
-            Candidate(str(one["move"]), float(one["equity"]), _chances(one["probs"]))
-            for one in read["candidates"]
+            Candidate(str(row["move"]), float(row["equity"]), _chances(row["probs"]))
+            for row in read["candidates"]
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # The engine looks deeper at some than at others, and leaves their order as it was.
+        # The engine analyses some plays deeper, and does not sort them again.
         played = None if read["played"] is None else candidates[read["played"]]
-        candidates.sort(key=lambda one: -one.equity)
-        found = Decision(
+        candidates.sort(key=lambda row: -row.equity)
+        decision = Decision(
             str(read["game"]),
             position_of_id(read["position_id"]),
             checked_dice((first, second)),
@@ -122,15 +127,15 @@ def decision_of(read: dict[str, Any]) -> Decision:
             None if played is None else candidates.index(played),
             *value_of(read.get("value")),
         )
-        for place in range(len(candidates)):
-            found.after(place)
+        for rank in range(len(candidates)):
+            decision.after(rank)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"This is no analysed decision: {type(error).__name__}: {error}") from None
-    return found
+    return decision
 
 
 def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
-    """Return what a position is worth before the roll, and the engine's class of it.
+    """Return the chances of a position before the roll, and the engine's class of it.
 
     Raises:
         KeyError, TypeError, ValueError: Something is missing, or no number.
@@ -147,19 +152,30 @@ def _chances(read: Sequence[Any]) -> Chances:
 
 
 def read_decisions(file: Path) -> list[Decision]:
-    """Return the decisions of a file with one as JSON a line.
+    """Return the decisions of a JSON Lines file.
 
     Raises:
         InputError: The file cannot be read, or a line is no decision; names the line.
+    """
+    return read_lines(file, decision_of)
+
+
+def read_lines(file: Path, parse: Callable[[Any], T]) -> list[T]:
+    """Return what ``parse`` makes of each line of a JSON Lines file.
+
+    Raises:
+        InputError: The file cannot be read, or a line not parsed; names the line.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {type(error).__name__}.") from error
-    found = []
+    parsed = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(decision_of(json.loads(line)))
-        except (InputError, json.JSONDecodeError) as error:
+            parsed.append(parse(json.loads(line)))
+        except InputError as error:
             raise InputError(f"{file}, line {number}: {error}") from None
-    return found
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{file}, line {number}: {told(error)}") from None
+    return parsed

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
+from casewright.domains.domain import OpenDomain
+from casewright.domains.own_answer import IMAGE_OPTIONS, Option, OwnAnswer, OwnRequest
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseSchema, CaseStore
 from casewright_backgammon.analysis import STEP
 from casewright_backgammon.answerer import BoardAnswerer
 from casewright_backgammon.board_layout import Colour, Home
@@ -17,20 +20,14 @@ from casewright_backgammon.cases import decision_case, decision_schema
 from casewright_backgammon.decision import read_decisions
 from casewright_backgammon.judge import default_judge
 from casewright_backgammon.latent import FILE, shipped_network
-from casewright_backgammon.lines import lines_of, told_of
+from casewright_backgammon.lines import lines_of, plain_of
 from casewright_backgammon.page import page_of
 from casewright_backgammon.play_text import dice_of
 from casewright_backgammon.position import Position, position_of_id
-from casewright.domains.build import digest, open_built
-from casewright.domains.domain import Domain, OpenDomain
-from casewright.domains.own_answer import IMAGE_OPTIONS, Option, OwnAnswer, OwnRequest
-from casewright.errors import InputError
-from casewright.planner import AnnotatedQuery, plan_schema
-from casewright.planner.plan_cases import plan_case
-from casewright.stores import Binary, Case, CaseStore, Encoder
-from casewright.tools import Toolbox, ToolExample, tool_from_function
+from casewright_mcbr.domain import one_tool_domain
+from casewright_mcbr.picture import media_type
 
-#: What makes cases of decisions: other cases, where one of these changes.
+#: Modules that the cases depend on.
 MAKERS = (
     "analysis.py",
     "analysis_phrases.py",
@@ -41,7 +38,6 @@ MAKERS = (
     "latent.py",
     "play_features.py",
 )
-#: Questions with their plans; the domain has one tool.
 QUERIES = (
     "What is the best play with 3-1 in the position 4HPwATDgc/ABMA?",
     "How should I play 5-2 in 4PPgASjgc/ABMA?",
@@ -75,87 +71,40 @@ _ROLL = re.compile(r"(?<![\d/])([1-6])\s*[-–:]\s*([1-6])(?![\d/])")
 _MOVE = re.compile(rf"{STEP}(?:,? +{STEP})*", re.IGNORECASE)
 
 
-def open_backgammon(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the stores in a folder, building them where needed.
-
-    Raises:
-        InputError: The networks or the case base that ship are not there.
-    """
-
+def _schema() -> CaseSchema:
     def read(image: bytes) -> Position:
         return shipped_reader().read(image).position
 
-    parts = {
-        "backgammon": (decision_schema(read, shipped_network()), decision_cases),
-        "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
-    }
-    made_of = [
-        *(files("casewright_backgammon") / name for name in MAKERS),
-        case_file(),
-        FILE,
-    ]
-    wanted = digest(made_of, [schema for schema, _ in parts.values()])
-    stores = open_built(folder, "backgammon", wanted, parts, anew=anew)
-    return OpenDomain(backgammon_toolbox(stores["backgammon"]), stores["plans"], stores)
+    return decision_schema(read, shipped_network())
 
 
 def decision_cases() -> list[Case]:
-    """Return the decisions of the case file as cases; of those with one candidate, none is learned.
+    """Return the decisions of the case file as cases, but for those with one candidate.
 
     Raises:
         InputError: The file cannot be read, or a line is no decision; names the line.
     """
-    known = read_decisions(case_file())
-    return [decision_case(one) for one in known if len(one.candidates) > 1]
+    decisions = read_decisions(case_file())
+    return [decision_case(decision) for decision in decisions if len(decision.candidates) > 1]
 
 
-def backgammon_toolbox(store: CaseStore) -> Toolbox:
-    """Return the domain's one tool."""
-
-    def analyse_position(query: str) -> list[dict[str, Any]]:
-        position, roll = _ID.search(query), _ROLL.search(query)
-        if position is None or roll is None:
-            raise InputError(
-                "A question about backgammon needs a position id of GNU Backgammon and a roll. "
-                f"For example: {QUERIES[0]}"
-            )
-        rest = query.replace(position[0], " ")
-        move = _MOVE.search(rest)
-        network = shipped_network()
-        found = BoardAnswerer(store, network, default_judge(network)).answer(
-            position_of_id(position[0]),
-            dice_of(roll[0].replace("–", "-")),
-            move[0].replace(",", "") if move else None,
+def _evidence(store: CaseStore, question: str) -> list[str]:
+    """Return the lines that answer a question: the checked analysis, the advice, the cases."""
+    position, roll = _ID.search(question), _ROLL.search(question)
+    if position is None or roll is None:
+        raise InputError(
+            "A question about backgammon needs a position id of GNU Backgammon and a roll. "
+            f"For example: {QUERIES[0]}"
         )
-        told = [line for line in lines_of(found) if not line.startswith(("Read", "Roll"))]
-        # The checked analysis first, then the advice, then the cases that it was made by.
-        return [{"evidence": line} for line in sorted(told, key=_rank)]
-
-    return Toolbox(
-        [
-            tool_from_function(
-                analyse_position,
-                description="Analyses a backgammon decision by like cases, and checks the advice.",
-                results=("evidence",),
-                example=ToolExample(QUERIES[0], "s1 = analyse_position(query=question)"),
-            )
-        ]
+    move = _MOVE.search(question.replace(position[0], " "))
+    network = shipped_network()
+    answer = BoardAnswerer(store, network, default_judge(network)).answer(
+        position_of_id(position[0]),
+        dice_of(roll[0].replace("–", "-")),
+        move[0].replace(",", "") if move else None,
     )
-
-
-def queries() -> list[AnnotatedQuery]:
-    """Return the annotated queries."""
-    return [
-        AnnotatedQuery.read(
-            {
-                "id": f"backgammon-{number}",
-                "query": query,
-                "plan": "s1 = analyse_position(query=question)",
-                "class": "analyse_position",
-            }
-        )
-        for number, query in enumerate(QUERIES)
-    ]
+    lines = [line for line in lines_of(answer) if not line.startswith(("Read", "Roll"))]
+    return sorted(lines, key=_rank)
 
 
 def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
@@ -185,57 +134,58 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
         request.name,
     )
     data = image.read_bytes()
-    found = answerer.answer(
+    answer = answerer.answer(
         reading.position,
         dice,
         details.get("move"),
-        picture=Binary(_media_type(image), data),
+        picture=Binary(media_type(data), data),
         retain="retain" in details,
     )
-    told = {"confidence": reading.confidence, **told_of(found)}
-    lines = lines_of(found)
+    plain = {"confidence": reading.confidence, **plain_of(answer)}
+    lines = lines_of(answer)
     lines[0] += f" ({reading.confidence:.3f} sure)"
-    page = page_of(found, data)
-    return OwnAnswer(lines, told, page, found.advice.good).save_page(request)
+    page = page_of(answer, data)
+    return OwnAnswer(lines, plain, page, answer.advice.good).save_page(request)
 
 
 def _one_of(details: Mapping[str, str], name: str, known: Sequence[str]) -> str:
     """Return what is told, the first of the known where nothing is."""
-    told = details.get(name, known[0])
-    if told not in known:
-        raise InputError(f"--{name} {told!r:.40} is not one of {', '.join(known)}.")
-    return told
+    value = details.get(name, known[0])
+    if value not in known:
+        raise InputError(f"--{name} {value!r:.40} is not one of {', '.join(known)}.")
+    return value
 
 
 def _off(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
-    found = re.fullmatch(r"\s*(\d{1,2})\s*[-,]\s*(\d{1,2})\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,2})\s*[-,]\s*(\d{1,2})\s*", text)
+    if match is None:
         raise InputError(
             f"--off {text!r:.40} is no pair of numbers. Give how many checkers the player on roll "
             "and the opponent have borne off, such as 2-0."
         )
-    return int(found[1]), int(found[2])
-
-
-def _media_type(image: Path) -> str:
-    from PIL import Image
-
-    with Image.open(image) as opened:
-        return opened.get_format_mimetype() or "image/png"
+    return int(match[1]), int(match[2])
 
 
 def _rank(line: str) -> tuple[bool, bool]:
     return line.startswith("Case"), not line.startswith(("Check", "Analysis"))
 
 
-DOMAIN = Domain(
-    name="backgammon",
-    description="A board's picture and a roll; the best play and why, by analysed decisions.",
-    questions=QUERIES[:2],
-    open=open_backgammon,
-    queries=queries,
+DOMAIN = one_tool_domain(
+    "backgammon",
+    "A board's picture and a roll; the best play and why, by analysed decisions.",
+    QUERIES,
+    tool="analyse_position",
+    tool_description="Analyses a backgammon decision by like cases, and checks the advice.",
+    schema=_schema,
+    cases=decision_cases,
+    sources=lambda: [
+        *(files("casewright_backgammon") / name for name in MAKERS),
+        case_file(),
+        FILE,
+    ],
+    evidence=_evidence,
     options=OPTIONS,
     answer=answer_board,
 )

@@ -1,4 +1,4 @@
-"""GNU Backgammon as an optional engine: what plays and positions are worth.
+"""GNU Backgammon as an optional engine that values plays and positions.
 
 Each call runs the program on a file of commands, for money, without the Jacoby rule, the cube at 1
 in the middle. The program's own settings are neither read nor written.
@@ -17,21 +17,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TypeVar
 
+from casewright.errors import DependencyError, InputError, ToolError, cleaned
+from casewright.stores.progress import progress_bar
 from casewright_backgammon.decision import Candidate, Chances, won_chances
 from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
 from casewright_backgammon.play_text import play_of, written_play
 from casewright_backgammon.position import Position, checked
-from casewright.errors import DependencyError, InputError, ToolError, cleaned
-from casewright.stores.progress import progress_bar
 
-#: Where Debian puts it, which is not on every user's path.
+#: Debian's path of the program, which is not in every user's PATH.
 _DEBIAN = Path("/usr/games/gnubg")
 #: Positions of one run of the program.
 _BATCH = 100
-#: Seconds that a run may take: to start, and for each position by plies. Some ten times the usual.
+#: Most seconds to start, and of a position by plies: some ten times the usual.
 _START = 30.0
 _EACH = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
-#: What the program is told before the positions.
+#: Commands before the positions.
 _SETTINGS = """set confirm new off
 set automatic game off
 set automatic roll off
@@ -63,11 +63,11 @@ _CUBE = re.compile(rf"^\d\. (No double|Double, pass|Double, take) +{_NUMBER}", r
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What a position is worth to the player on roll, before the roll.
+    """The value of a position for the player on roll, before the roll.
 
     Attributes:
         chances: Of that player.
-        equity: With the cube, which is used at best; points, 1 for a game won.
+        equity: With the best use of the cube, in points; 1 for a game won.
     """
 
     chances: Chances
@@ -75,26 +75,26 @@ class Worth:
 
 
 def find_engine() -> Path | None:
-    """Return where the program is, ``None`` where it is not installed, or not wanted.
+    """Return the path of the program; ``None`` if it is not installed, or not wanted.
 
-    The environment's ``CASEWRIGHT_GNUBG`` names another place, or ``none``.
+    The environment variable ``CASEWRIGHT_GNUBG`` is the path of another one, or ``none``.
     """
     named = os.environ.get("CASEWRIGHT_GNUBG")
     if named:
         return None if named == "none" else Path(named)
-    found = shutil.which("gnubg")
-    if found:
-        return Path(found)
+    path = shutil.which("gnubg")
+    if path:
+        return Path(path)
     return _DEBIAN if os.access(_DEBIAN, os.X_OK) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """GNU Backgammon, run as a program of its own.
+    """GNU Backgammon, run as a process of its own.
 
     Attributes:
-        path: The program; found by itself where nothing is given.
-        limit: Seconds that one run may take; ``None``: 30, and by plies some for each position.
+        path: The program; by default the installed one.
+        limit: Seconds of a run; ``None`` for 30 and some for each position, by plies.
     """
 
     path: Path = field(default_factory=lambda: _installed())
@@ -107,75 +107,75 @@ class Engine:
 
         Args:
             decisions: Positions of the player on roll, and rolls.
-            plies: How far the engine looks ahead; all plays that it returns as far.
-            most: Plays of a decision, at most.
+            plies: Of look-ahead, for all plays that it returns.
+            most: Most plays of a decision.
 
         Returns:
-            One play at least for each: where nothing can be moved it is ``cannot move``.
+            At least one play for each decision: ``cannot move`` if no checker can move.
 
         Raises:
             InputError: A position or a roll is impossible.
-            ToolError: The program crashed, took too long, or wrote what cannot be understood.
+            ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
         plays = [legal_plays(checked(position), checked_dice(dice)) for position, dice in decisions]
-        found: list[list[Candidate]] = [[] for _ in decisions]
-        forced = [place for place, legal in enumerate(plays) if len(legal) == 1]
-        # The program says nothing of a roll that cannot be played.
-        worth = self._after([plays[place][0] for place in forced], plies)
-        for place, candidate in zip(forced, worth, strict=True):
-            found[place] = [candidate]
-        open_ones = [place for place, legal in enumerate(plays) if len(legal) > 1]
+        candidates: list[list[Candidate]] = [[] for _ in decisions]
+        forced = [index for index, legal in enumerate(plays) if len(legal) == 1]
+        # The program writes nothing on a roll that cannot be played.
+        worth = self._after([plays[index][0] for index in forced], plies)
+        for index, candidate in zip(forced, worth, strict=True):
+            candidates[index] = [candidate]
+        open_ones = [index for index, legal in enumerate(plays) if len(legal) > 1]
         with progress_bar("Analysing decisions", len(open_ones)) as advance:
             for batch in _batches(open_ones):
-                asked = [decisions[place] for place in batch]
-                for place, hints in zip(batch, self._hints(asked, plies, most), strict=True):
-                    found[place] = _candidates(hints, decisions[place], plays[place])
+                situations = [decisions[index] for index in batch]
+                for index, hints in zip(batch, self._hints(situations, plies, most), strict=True):
+                    candidates[index] = _candidates(hints, decisions[index], plays[index])
                 advance(len(batch))
-        return found
+        return candidates
 
     def values(self, positions: Sequence[Position], plies: int = 2) -> list[Worth]:
-        """Return what positions are worth to the player on roll, before the roll.
+        """Return the values of positions for the player on roll, before the roll.
 
         Raises:
             InputError: A position is impossible, or the game is over.
-            ToolError: The program crashed, took too long, or wrote what cannot be understood.
+            ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
         for position in positions:
             checked(position)
-        found: list[Worth] = []
+        worths: list[Worth] = []
         with progress_bar("Evaluating positions", len(positions)) as advance:
             for batch in _batches(positions):
-                found += self._evaluated(batch, plies)
+                worths += self._evaluated(batch, plies)
                 advance(len(batch))
-        return found
+        return worths
 
     def equity_of_play(
         self, position: Position, dice: Dice, play: str, plies: int = 2
     ) -> Candidate:
-        """Return what any legal play is worth, also one that ``analyse`` does not list.
+        """Return a legal play with its analysis, also one that ``analyse`` does not list.
 
         Raises:
             InputError: The play is not legal, or the position or the roll impossible.
-            ToolError: The program crashed, took too long, or wrote what cannot be understood.
+            ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
-        found = play_of(checked(position), checked_dice(dice), play)
-        return self._after([found], plies)[0]
+        legal = play_of(checked(position), checked_dice(dice), play)
+        return self._after([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Have the program draw boards as it shows them, the player on roll below.
+        """Draw boards in the program's own look, the player on roll below.
 
         Args:
-            positions: What stands on them.
-            folder: Where the PNG files go.
+            positions: Of the boards.
+            folder: For the PNG files.
 
         Returns:
             The files, in the positions' order.
 
         Raises:
-            ToolError: The program crashed, took too long, or drew fewer.
+            ToolError: The program crashed, took too long, or drew too few.
         """
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
@@ -187,7 +187,7 @@ class Engine:
         return files
 
     def _after(self, plays: Sequence[Play], plies: int) -> list[Candidate]:
-        """Return plays with what they are worth: of the position after it, the other on roll."""
+        """Return plays with the values of the positions after them."""
         over = [not any(play.after.own) for play in plays]
         going_on = [play.after.flipped for play, done in zip(plays, over, strict=True) if not done]
         worth = iter(self.values(going_on, plies))
@@ -199,9 +199,9 @@ class Engine:
     def _hints(
         self, decisions: Sequence[tuple[Position, Dice]], plies: int, most: int
     ) -> list[str]:
-        """Return what the program writes of each decision."""
+        """Return the program's output on each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # Without this only plays that look close are looked at as deeply as the best.
+        # Otherwise the program analyses only close plays as deeply as the best.
         for deeper in range(1, plies + 1):
             commands.append(f"set evaluation movefilter {deeper} 0 {most} 0 0")
             commands += [
@@ -236,19 +236,21 @@ class Engine:
 
     def _worth(self, text: str, plies: int) -> Worth:
         wanted = f"{plies} ply" if plies else "static"
-        rows = {row[1]: [float(one) for one in row.groups()[1:]] for row in _VALUE.finditer(text)}
+        rows = {
+            row[1]: [float(number) for number in row.groups()[1:]] for row in _VALUE.finditer(text)
+        }
         if wanted not in rows:
             raise self._misunderstood(text, f"a row {wanted!r}")
         win, win_g, win_bg, lose_g, lose_bg, _, cubeful = rows[wanted]
         cube = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
         if len(cube) == 3:
-            # A player on roll may double; the other then takes or passes, whatever costs less.
+            # A player on roll may double; the opponent then takes or passes, whichever costs less.
             doubled = min(cube["Double, pass"], cube["Double, take"])
             cubeful = max(cube["No double"], doubled)
         return Worth((win, win_g, win_bg, lose_g, lose_bg), cubeful)
 
     def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
-        """Run the program on commands, in an empty home, and return what it writes."""
+        """Run the program on commands, in an empty home folder, and return its output."""
         limit = self.limit if self.limit is not None else _START + _EACH[plies] * count
         with TemporaryDirectory(prefix="casewright-gnubg-") as folder:
             home = Path(folder)
@@ -258,15 +260,15 @@ class Engine:
                 code = self._watched(home, output, limit)
             text = written.read_text("utf-8", errors="replace")
         if code:
-            told = cleaned(text[-400:]) or "It wrote nothing."
+            last = cleaned(text[-400:]) or "It wrote nothing."
             raise ToolError(
-                f"GNU Backgammon at {self.path} ended with code {code}: {told} "
+                f"GNU Backgammon at {self.path} ended with code {code}: {last} "
                 "Try it by hand, or install the package gnubg anew."
             )
         return text
 
     def _watched(self, home: Path, output: IO[bytes], limit: float) -> int:
-        """Run the program until it ends, and end it where it takes too long."""
+        """Run the program until it ends, and kill it after the limit; return its exit code."""
         try:
             child = subprocess.Popen(
                 [str(self.path), "-t", "-q", "-c", str(home / "commands")],
@@ -291,7 +293,7 @@ class Engine:
             ) from None
         finally:
             if child.poll() is None:
-                # What it started itself goes with it.
+                # Its own children are killed too.
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
@@ -303,18 +305,18 @@ class Engine:
 
 
 def _installed() -> Path:
-    found = find_engine()
-    if found is None:
+    path = find_engine()
+    if path is None:
         raise DependencyError(
             "GNU Backgammon is not installed: there is no program gnubg on the path. Install the "
             "package gnubg, on Debian and Ubuntu with `apt install gnubg`."
         )
-    return found
+    return path
 
 
 def _environment(home: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
-    # Another locale writes 0,5.
+    # Other locales write a decimal comma.
     return {**kept, "HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
 
 
@@ -337,7 +339,7 @@ def _candidates(
     """
     position, dice = decision
     lead_to = {play.after for play in legal}
-    found = []
+    candidates = []
     for row in _HINT.finditer(text):
         play = row[2]
         try:
@@ -347,13 +349,13 @@ def _candidates(
         if after not in lead_to:
             raise _not_legal(play, position, dice, "it is none of the legal plays")
         equity, win, win_g, win_bg, _, lose_g, lose_bg = map(float, row.groups()[2:])
-        found.append(Candidate(play, equity, (win, win_g, win_bg, lose_g, lose_bg)))
-    if not found:
+        candidates.append(Candidate(play, equity, (win, win_g, win_bg, lose_g, lose_bg)))
+    if not candidates:
         raise ToolError(
             f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
             f"{cleaned(text[:200]) or 'nothing'}. Is it version 1.06 or later?"
         )
-    return sorted(found, key=lambda one: -one.equity)
+    return sorted(candidates, key=lambda candidate: -candidate.equity)
 
 
 def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError:
@@ -370,6 +372,6 @@ def _turned(play: Play, worth: Worth) -> Candidate:
 
 
 def _won(play: Play) -> Candidate:
-    """Return a play that ends the game."""
+    """Return the analysis of a play that ends the game."""
     chances = won_chances(play.after)
     return Candidate(play.text, sum(chances), chances)

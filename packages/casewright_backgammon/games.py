@@ -1,4 +1,4 @@
-"""Analysed decisions, split by games: those of some games are asked, all others are cases."""
+"""Analysed decisions, split by games into queries and cases."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from casewright.errors import InputError
 from casewright_backgammon.decision import Chances, Decision, read_decisions
 from casewright_backgammon.latent_training import read_pool
 from casewright_backgammon.position import Position
-from casewright.errors import InputError
 
 DECISIONS, POOL = "decisions-dev.jsonl", "wildbg_positions.jsonl"
-#: One game of so many is asked.
+#: Number of parts.
 PARTS = 5
 
 
@@ -22,10 +22,11 @@ class Split:
     """Cases and queries of different games.
 
     Attributes:
-        cases: What is retrieved, and what networks learn from.
-        queries: Decisions of other games, of positions that no case has or leads to.
+        cases: For retrieval and for training.
+        queries: Decisions of other games, whose positions are not in or after a case.
         pool: Valued positions beside the games, for training; none of a query.
-        left_out: Decisions of the asked games of such positions: openings, mostly.
+        left_out: Number of decisions of the queries' games with positions of cases: mostly
+            openings.
     """
 
     cases: Sequence[Decision]
@@ -38,7 +39,7 @@ def read_split(folder: Path) -> Split:
     """Read the decisions and the pool, and split them.
 
     Raises:
-        InputError: The folder lacks a file, or it has another form.
+        InputError: The folder lacks a file, or a file has another format.
     """
     missing = [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]
     if missing:
@@ -51,31 +52,39 @@ def read_split(folder: Path) -> Split:
 def split_games(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]], part: int
 ) -> Split:
-    """Ask the games of one part, and make cases of the others.
+    """Return the games of one part as queries, and the others as cases.
 
     Args:
         decisions: Of all games.
         pool: Positions beside them.
-        part: Which of the five parts is asked, 0 to 4.
+        part: The part of the queries, 0 to 4.
 
     Raises:
-        InputError: One of the two sides would be empty.
+        InputError: There would be no cases or no queries.
     """
-    cases = [one for one in decisions if part_of(one.game) != part]
-    asked = [one for one in decisions if part_of(one.game) == part]
-    known = {one.position for one in cases}
-    # Where the cases' candidates lead is learned, too.
-    known |= {one.after(place).flipped for one in cases for place in range(len(one.candidates))}
-    queries = [one for one in asked if one.position not in known]
+    cases = [decision for decision in decisions if part_of(decision.game) != part]
+    held = [decision for decision in decisions if part_of(decision.game) == part]
+    known = {decision.position for decision in cases}
+    # Positions after the cases' candidates are learned, too.
+    known |= {
+        decision.after(rank).flipped
+        for decision in cases
+        for rank in range(len(decision.candidates))
+    }
+    queries = [decision for decision in held if decision.position not in known]
     if not cases or not queries:
         raise InputError("There are too few games to ask some by the others. Give more of them.")
-    # A position after a play of an asked game may be in a pool, too.
-    shown = {one.position for one in queries}
-    shown |= {one.after(place).flipped for one in queries for place in range(len(one.candidates))}
+    # Positions after a query's candidates may be in the pool, too.
+    shown = {decision.position for decision in queries}
+    shown |= {
+        decision.after(rank).flipped
+        for decision in queries
+        for rank in range(len(decision.candidates))
+    }
     apart = [(position, chances) for position, chances in pool if position not in shown]
-    return Split(cases, queries, apart, len(asked) - len(queries))
+    return Split(cases, queries, apart, len(held) - len(queries))
 
 
 def part_of(game: str) -> int:
-    """Return the part of a game, drawn by its name: 0 to 4."""
+    """Return the part of a game, a hash of its name: 0 to 4."""
     return hashlib.sha256(game.encode()).digest()[0] % PARTS

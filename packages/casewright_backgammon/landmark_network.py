@@ -1,7 +1,7 @@
-"""The network that finds a board in a picture: heat maps of eight landmarks, and whether it is one.
+"""The network that finds a board: heat maps of eight landmarks, and the probability of a board.
 
-After the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean place under its heat
-map (integral regression, Sun et al. 2018), so it is found between pixels.
+After the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean point under its heat map
+(integral regression, Sun et al. 2018), and lies between pixels.
 
 torch is imported with this module: only training imports it.
 """
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from casewright_backgammon.board_image import LANDMARKS
 from casewright_backgammon.board_slices import VIEW
+from casewright_mcbr.blocks_network import convolution
 
 #: Pixels of a view that a cell of a heat map covers.
 CELL = 4
@@ -20,26 +21,28 @@ _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
 
 class LandmarkNetwork(nn.Module):
-    """Colours of a view in, heat maps of landmarks and the logit of a board out.
+    """A network from the colours of a view to heat maps of landmarks and the logit of a board.
 
     Attributes:
-        places: Where the cells of a heat map are in a view, pixels (1280, 2).
+        places: The centres of a heat map's cells in a view, pixels (1280, 2).
     """
 
     places: Tensor
 
     def __init__(self) -> None:
         super().__init__()
-        self.near = nn.Sequential(*_stage(3, 16, 5, stride=2), *_stage(16, 32, 3, stride=2))
+        self.near = nn.Sequential(
+            *convolution(3, 16, 5, stride=2), *convolution(16, 32, 3, stride=2)
+        )
         self.far = nn.Sequential(
-            *_stage(32, 48, 3, stride=2),
-            *_stage(48, 64, 3),
-            *_stage(64, 64, 3, dilation=2),
-            *_stage(64, 64, 3, dilation=4),
+            *convolution(32, 48, 3, stride=2),
+            *convolution(48, 64, 3),
+            *convolution(64, 64, 3, dilation=2),
+            *convolution(64, 64, 3, dilation=4),
         )
         self.around = nn.Linear(64, 64)
         self.up = nn.Conv2d(64, 32, 1)
-        self.maps = nn.Sequential(*_stage(32, 32, 3), nn.Conv2d(32, LANDMARKS, 1))
+        self.maps = nn.Sequential(*convolution(32, 32, 3), nn.Conv2d(32, LANDMARKS, 1))
         self.board = nn.Sequential(nn.Linear(128, 32), nn.ReLU(), nn.Linear(32, 1))
         ys, xs = torch.meshgrid(
             torch.arange(_ROWS) * CELL + (CELL - 1) / 2,
@@ -64,37 +67,19 @@ class LandmarkNetwork(nn.Module):
         return maps, self.board(summary).squeeze(1)
 
     def landmarks(self, maps: Tensor) -> Tensor:
-        """Return the places (n, 8, 2) in pixels of the view that heat maps stand for."""
-        found: Tensor = torch.softmax(maps, dim=-1) @ self.places
-        return found
+        """Return the landmarks (n, 8, 2) of heat maps, in pixels of the view."""
+        places: Tensor = torch.softmax(maps, dim=-1) @ self.places
+        return places
 
 
 class LandmarkPlaces(nn.Module):
-    """What is exported: landmarks (n, 8, 2) and the probability of a board (n)."""
+    """The exported network: landmarks (n, 8, 2) and the probability of a board (n)."""
 
     def __init__(self, network: LandmarkNetwork) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
-        """Return landmarks in pixels of the view, and how likely it shows a board."""
+        """Return landmarks in pixels of the view, and the probability of a board."""
         maps, board = self.network(views)
         return self.network.landmarks(maps), torch.sigmoid(board)
-
-
-def _stage(
-    incoming: int, outgoing: int, width: int, *, stride: int = 1, dilation: int = 1
-) -> list[nn.Module]:
-    return [
-        nn.Conv2d(
-            incoming,
-            outgoing,
-            width,
-            stride=stride,
-            padding=dilation * (width // 2),
-            dilation=dilation,
-            bias=False,
-        ),
-        nn.BatchNorm2d(outgoing),
-        nn.ReLU(),
-    ]

@@ -1,4 +1,4 @@
-"""The multi-task network whose inner numbers are latents (MCBR-RAG, section 5.2)."""
+"""The multi-task network whose bottleneck is the latent (MCBR-RAG, section 5.2)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from casewright_backgammon.encoding import INPUTS
-from casewright_backgammon.latent import CHANCES, UNITS
+from casewright_backgammon.latent import CHANCES
+from casewright_mcbr.layers import UNITS
 
 
 class MultiTaskNetwork(nn.Module):
-    """An encoder with a latent of 64, from which chances and the encoding are told.
+    """An encoder with a latent of 64, with heads for the chances and for the encoding.
 
     Args:
-        width: Numbers between the encoding and the latent.
+        width: Units between the encoding and the latent.
     """
 
     def __init__(self, width: int) -> None:

@@ -1,58 +1,59 @@
-"""An answer in words, line by line, and as JSON."""
+"""An answer as lines of text, and JSON-plain."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from casewright.stores import Hit
 from casewright_backgammon.answerer import Attempt, BoardAnswer
 from casewright_backgammon.cases import decision_in, roll_text
 from casewright_backgammon.position import in_words
-from casewright.stores import Hit
 
 
-def lines_of(found: BoardAnswer) -> list[str]:
-    """Return an answer as lines: what was read, the cases, the advice, the check."""
-    lines = [f"Read: {line}" for line in in_words(found.position).splitlines()]
-    asked = f"Roll: {roll_text(found.dice)}."
-    if found.made is not None:
-        asked += f" Play asked about: {found.made.text}."
-    lines.append(asked)
-    lines += [hit_line(hit) for hit in found.hits]
+def lines_of(answer: BoardAnswer) -> list[str]:
+    """Return an answer as lines: the reading, the cases, the advice, the check."""
+    lines = [f"Read: {line}" for line in in_words(answer.position).splitlines()]
+    question = f"Roll: {roll_text(answer.dice)}."
+    if answer.played is not None:
+        question += f" Play asked about: {answer.played.text}."
+    lines.append(question)
+    lines += [hit_line(hit) for hit in answer.hits]
     lines += [
-        attempt_line(number, found.answered_by, one) for number, one in enumerate(found.attempts, 1)
+        attempt_line(number, answer.answered_by, attempt)
+        for number, attempt in enumerate(answer.attempts, 1)
     ]
-    best = found.decision.best.play
-    lines += [f"Check, by {found.judged_by}: {best} is best.", f"Analysis: {found.analysis}"]
-    if found.retained is not None:
-        lines.append(f"As a case: {found.retained.outcome}.")
-    elif found.not_retained:
-        lines.append(f"As a case: not kept. {found.not_retained}")
+    best = answer.decision.best.play
+    lines += [f"Check, by {answer.judged_by}: {best} is best.", f"Analysis: {answer.analysis}"]
+    if answer.retained is not None:
+        lines.append(f"As a case: {answer.retained.outcome}.")
+    elif answer.not_retained:
+        lines.append(f"As a case: not kept. {answer.not_retained}")
     return lines
 
 
 def hit_line(hit: Hit) -> str:
-    """Return a case in one line."""
+    """Return a case as a line."""
     decision = decision_in(hit.case)
     where = f"roll {roll_text(decision.dice)}, position {decision.position.id}"
     return f"Case, {hit.score:.3f} alike, {where}: {hit.case.solution}"
 
 
-def attempt_line(number: int, name: str, one: Attempt) -> str:
-    """Return an attempt in one line."""
-    if one.lost is None:
-        return f"Advice {number}, by {name}: no legal play. {one.why}"
-    verdict = "is as good as the best" if one.good else f"gives up {one.lost:.3f}"
-    more = f" {one.why}" if one.why else ""
-    said = f"\n{one.text}" if one.text else ""
-    return f"Advice {number}, by {name}: {one.play}, which by the check {verdict}.{more}{said}"
+def attempt_line(number: int, name: str, attempt: Attempt) -> str:
+    """Return an attempt as a line."""
+    if attempt.lost is None:
+        return f"Advice {number}, by {name}: no legal play. {attempt.why}"
+    verdict = "is as good as the best" if attempt.good else f"gives up {attempt.lost:.3f}"
+    more = f" {attempt.why}" if attempt.why else ""
+    said = f"\n{attempt.text}" if attempt.text else ""
+    return f"Advice {number}, by {name}: {attempt.play}, which by the check {verdict}.{more}{said}"
 
 
-def told_of(found: BoardAnswer) -> dict[str, Any]:
+def plain_of(answer: BoardAnswer) -> dict[str, Any]:
     """Return an answer JSON-plain."""
     return {
-        "position_id": found.position.id,
-        "roll": roll_text(found.dice),
-        "move": None if found.made is None else found.made.text,
+        "position_id": answer.position.id,
+        "roll": roll_text(answer.dice),
+        "move": None if answer.played is None else answer.played.text,
         "cases": [
             {
                 "id": hit.case.id,
@@ -61,17 +62,17 @@ def told_of(found: BoardAnswer) -> dict[str, Any]:
                 "best": decision_in(hit.case).best.play,
                 "text": str(hit.case.solution),
             }
-            for hit in found.hits
+            for hit in answer.hits
         ],
-        "answered_by": found.answered_by,
+        "answered_by": answer.answered_by,
         "attempts": [
-            {"play": one.play, "lost": one.lost, "text": one.text, "why": one.why}
-            for one in found.attempts
+            {"play": attempt.play, "lost": attempt.lost, "text": attempt.text, "why": attempt.why}
+            for attempt in answer.attempts
         ],
-        "judged_by": found.judged_by,
-        "analysis": found.analysis,
-        "candidates": found.decision.to_dict()["candidates"],
-        "right": found.advice.good,
-        "retained": None if found.retained is None else found.retained.outcome,
-        "not_retained": found.not_retained,
+        "judged_by": answer.judged_by,
+        "analysis": answer.analysis,
+        "candidates": answer.decision.to_dict()["candidates"],
+        "right": answer.advice.good,
+        "retained": None if answer.retained is None else answer.retained.outcome,
+        "not_retained": answer.not_retained,
     }

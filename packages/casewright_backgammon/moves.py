@@ -1,4 +1,4 @@
-"""The plays that a roll allows, and what stands on the board after them."""
+"""The legal plays of a roll, and the positions after them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, last
 from casewright.errors import InputError
+from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, last
 
-#: A checker's step: from a place (25 is the bar) to a place (0 is off), and whether it hits.
+#: A checker's step: from a point (25 is the bar) to a point (0 is off), and True for a hit.
 Step = tuple[int, int, bool]
 Dice = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One way to play a roll.
+    """A way to play a roll.
 
     Attributes:
-        steps: The checkers' steps, each of one die, in an order in which they can be made.
+        steps: The checkers' steps, each of one die, in a legal order.
         after: The position after them, still from the side of the player who made them.
     """
 
@@ -28,40 +28,40 @@ class Play:
 
     @property
     def text(self) -> str:
-        """The play as players write it: ``24/18 13/11``, ``bar/20*``, ``6/off(2)``."""
+        """The play in the players' notation: ``24/18 13/11``, ``bar/20*``, ``6/off(2)``."""
         return notation(self.steps)
 
     @property
     def hits(self) -> int:
-        """How many checkers it hits."""
+        """The number of checkers that it hits."""
         return sum(hit for _, _, hit in self.steps)
 
 
 def legal_plays(position: Position, dice: Dice) -> list[Play]:
-    """Return the legal plays of a roll, one for each position that they lead to.
+    """Return the legal plays of a roll, one for each position after them.
 
-    As many dice as can be are played, and the larger one where only one of two can.
+    They use as many dice as possible, and the larger one if only one of two is possible.
 
     Returns:
-        At least one; where nothing can be moved, the one without a step.
+        At least one play; the play without a step if no checker can move.
     """
     large, small = sorted(checked_dice(dice), reverse=True)
     orders = [(large,) * 4] if large == small else [(large, small), (small, large)]
     reached = [_furthest(position, order) for order in orders]
     most = max(count for count, _ in reached)
     ways: dict[Position, tuple[Step, ...]] = {}
-    for count, found in reached:
+    for count, positions in reached:
         if count == most:
-            for after, steps in found.items():
+            for after, steps in positions.items():
                 ways.setdefault(after, steps)
-            # With one of two dice it has to be the larger, which is asked first.
+            # If only one die can be played, it must be the larger, which comes first.
             if most == 1 and large != small:
                 break
     return [Play(steps, after) for after, steps in ways.items()]
 
 
 def checked_dice(dice: Dice) -> Dice:
-    """Return two dice.
+    """Return dice unchanged.
 
     Raises:
         InputError: They are not two numbers from 1 to 6.
@@ -72,7 +72,7 @@ def checked_dice(dice: Dice) -> Dice:
 
 
 def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool]:
-    """Return the position after a step, and whether it hit; legal or not, but for the counts.
+    """Return the position after a step, legal or not by the dice, and True if the step hits.
 
     Args:
         position: Before.
@@ -80,7 +80,7 @@ def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool
         end: A point, or 0 for off.
 
     Raises:
-        InputError: No checker stands where the step starts, or two of the other's where it ends.
+        InputError: There is no checker at the start, or the opponent holds the end.
     """
     own, other = list(position.own), position.other
     if not own[start - 1]:
@@ -101,22 +101,22 @@ def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool
     return Position(tuple(own), other), hit
 
 
-def place_name(place: int) -> str:
-    """Return how players write a place: 25 is the bar, 0 is off."""
-    return "bar" if place == BAR + 1 else str(place) if place else "off"
+def place_name(point: int) -> str:
+    """Return the name of a point in the players' notation: 25 is the bar, 0 is off."""
+    return "bar" if point == BAR + 1 else str(point) if point else "off"
 
 
 def _furthest(
     position: Position, dice: tuple[int, ...]
 ) -> tuple[int, dict[Position, tuple[Step, ...]]]:
-    """Play dice in their order as far as they can be, and return how many, and where that leads."""
+    """Return how many dice can be played in their order, and the positions after them."""
     reached: dict[Position, tuple[Step, ...]] = {position: ()}
     for number, die in enumerate(dice):
         further: dict[Position, tuple[Step, ...]] = {}
         for before, steps in reached.items():
             for start, end in _steps(before.own, before.other, die):
                 after, hit = apply_step(before, start, end)
-                # Of several ways to one position, the first is kept.
+                # The first of several ways to a position is kept.
                 further.setdefault(after, (*steps, (start, end, hit)))
         if not further:
             return number, reached
@@ -125,9 +125,9 @@ def _furthest(
 
 
 def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
-    """Yield the steps that a die allows: from the bar first, off where all are at home."""
+    """Yield the legal steps of a die: from the bar first, off with all checkers at home."""
     back = last(own)
-    starts = [BAR + 1] if own[BAR] else [place for place in range(back, 0, -1) if own[place - 1]]
+    starts = [BAR + 1] if own[BAR] else [point for point in range(back, 0, -1) if own[point - 1]]
     for start in starts:
         end = start - die
         if end >= 1:
@@ -138,16 +138,16 @@ def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
 
 
 def notation(steps: Sequence[Step]) -> str:
-    """Return steps as players write them: a checker's steps joined, equal ones counted.
+    """Return steps in the players' notation: a checker's steps joined, equal ones counted.
 
-    A place between is named only where something is hit there.
+    A point between is named only if there is a hit on it.
     """
     if not steps:
         return "cannot move"
     chains: list[list[Step]] = []
     for step in steps:
         for known in chains:
-            # Which of two checkers on a point goes on cannot be told, so the steps are joined.
+            # Checkers on a point are interchangeable, so the steps are joined.
             if known[-1][1] == step[0]:
                 known.append(step)
                 break

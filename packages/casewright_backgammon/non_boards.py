@@ -1,7 +1,7 @@
-"""Pictures that are no boards, for a reader to learn that it must refuse them.
+"""Pictures without a board, which the reader learns to refuse.
 
-``LEARNED`` kinds are shown in training; ``UNSEEN`` kinds never are, so that how many of them are
-refused says more about pictures that nobody thought of.
+The training uses ``LEARNED`` kinds alone; the share of refused ``UNSEEN`` kinds estimates that of
+pictures of other kinds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _blank(rng: np.random.Generator) -> Image.Image:
 
 
 def _noise(rng: np.random.Generator) -> Image.Image:
-    """Noise of several coarsenesses; it looks like a photograph out of focus, or like cloth."""
+    """Draw noise of several scales, like a blurred photograph or cloth."""
     from PIL import Image
 
     width, height = _size(rng)
@@ -43,7 +43,7 @@ def _noise(rng: np.random.Generator) -> Image.Image:
 
 
 def _scene(rng: np.random.Generator) -> Image.Image:
-    """Shapes of many colours on a cloudy ground."""
+    """Draw shapes of many colours on a cloudy ground."""
     from PIL import ImageDraw
 
     image = _noise(rng) if rng.random() < 0.6 else _sheet(rng)[0]
@@ -65,7 +65,7 @@ def _scene(rng: np.random.Generator) -> Image.Image:
 
 
 def _text(rng: np.random.Generator) -> Image.Image:
-    """A page or a screen of text, in one column or in two."""
+    """Draw a page of text in one or two columns."""
     image, pen, ink = _sheet(rng)
     height = int(rng.integers(8, 30))
     columns = int(rng.integers(1, 3))
@@ -81,7 +81,7 @@ def _text(rng: np.random.Generator) -> Image.Image:
 
 
 def _table(rng: np.random.Generator) -> Image.Image:
-    """A grid with something in its cells: a table, a calendar, a card of numbers."""
+    """Draw a grid with numbers: a table, a calendar, a card."""
     image, pen, ink = _sheet(rng)
     rows, columns = (int(n) for n in rng.integers(1, 15, 2))
     wide, high = image.width / columns, image.height / rows
@@ -99,7 +99,7 @@ def _table(rng: np.random.Generator) -> Image.Image:
 
 
 def _squares(rng: np.random.Generator) -> Image.Image:
-    """A board of squares with round pieces, such as draughts, Go or Reversi."""
+    """Draw a board of squares with round pieces, as of draughts, Go or Reversi."""
     image, pen, ink = _sheet(rng)
     cells = int(rng.choice([3, 6, 7, 8, 8, 8, 10, 12, 19]))
     side = min(image.size) * rng.uniform(0.7, 1) / cells
@@ -119,7 +119,7 @@ def _squares(rng: np.random.Generator) -> Image.Image:
 
 
 def _chart(rng: np.random.Generator) -> Image.Image:
-    """Bars or curves over an axis."""
+    """Draw bars or curves over an axis."""
     image, pen, ink = _sheet(rng)
     left, bottom = 0.1 * image.width, 0.88 * image.height
     count = int(rng.integers(3, 26))
@@ -140,7 +140,7 @@ def _chart(rng: np.random.Generator) -> Image.Image:
 
 
 def _rows(rng: np.random.Generator) -> Image.Image:
-    """Rows of triangles, discs or bars: parts of a board, but none."""
+    """Draw rows of triangles, discs or bars: parts of a board without the whole."""
     image, pen, _ = _sheet(rng)
     count = int(rng.choice([2, 3, 4, 5, 8, 9, 16, 20, 30]))
     wide = image.width / count
@@ -172,7 +172,7 @@ def _gradient(rng: np.random.Generator) -> Image.Image:
 
 
 def _rings(rng: np.random.Generator) -> Image.Image:
-    """Circles around one middle: a target, a dartboard, a clock."""
+    """Draw concentric circles: a target, a dartboard, a clock."""
     image, pen, ink = _sheet(rng)
     x, y = rng.uniform(0.35, 0.65, 2) * image.size
     radius = 0.48 * min(image.size)
@@ -187,7 +187,7 @@ def _rings(rng: np.random.Generator) -> Image.Image:
 
 
 def _hexagons(rng: np.random.Generator) -> Image.Image:
-    """Hexagons, some with discs: another game."""
+    """Draw hexagons, some with discs: another game."""
     image, pen, ink = _sheet(rng)
     side = image.width / float(rng.uniform(8, 20))
     colours = [_ink(rng) for _ in range(3)]
@@ -204,7 +204,7 @@ def _hexagons(rng: np.random.Generator) -> Image.Image:
 
 
 def _stripes(rng: np.random.Generator) -> Image.Image:
-    """Stripes that lean."""
+    """Draw slanted stripes."""
     image, pen, ink = _sheet(rng)
     step = int(rng.integers(8, 60))
     lean = int(rng.integers(-300, 300))
@@ -247,7 +247,7 @@ def _ink(rng: np.random.Generator) -> Ink:
 
 
 def _cloud(rng: np.random.Generator, width: int, height: int, scale: int) -> np.ndarray:
-    """Smooth noise (height, width, 3) whose features are about ``scale`` pixels wide."""
+    """Return smooth noise (height, width, 3) with features about ``scale`` pixels wide."""
     from PIL import Image
 
     levels = rng.integers(0, 256, (height // scale + 2, width // scale + 2, 3))

@@ -1,4 +1,4 @@
-"""What a play does on the board, in the terms that players use, and the phase of a game.
+"""The effects of a play on the board, in the players' terms, and the phase of a game.
 
 The terms are those of Robertie, "501 Essential Backgammon Problems"; the bounds are this project's.
 """
@@ -28,23 +28,24 @@ GOLDEN_ANCHOR = 20
 #: Points of the other's home board, and those from which a checker runs.
 BACK = POINTS - HOME + 1
 EDGE = BACK - 1
-#: A runner that gets here, or further, has left the other's outer board's near half.
+#: A runner ends here or further: outside the near half of the other's outer board.
 _RUN_TO = 15
-#: Points that are slotted: worth making, and of use before they are.
+#: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
-#: A point with so many checkers is heavy.
+#: Checkers of a heavy point.
 _HEAVY = 5
-#: In an opening no more than so many of the 30 checkers have left where they began.
+#: Most checkers, of 30, that have left their first points in an opening.
 _OPENING = 8
-#: Pips that a player of a back game is behind, at least.
+#: Least deficit in pips of a back game.
 _BEHIND = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PlayFeatures:
-    """What a play does, from the side of the player who makes it.
+    """The effects of a play, from the side of the player who makes it.
 
-    Points are that player's, 1 to 24. A point is made with two checkers or more, a blot is one.
+    Points are that player's, 1 to 24. A made point has two checkers or more, a blot is a single
+    one.
 
     Attributes:
         hits: Checkers hit.
@@ -53,7 +54,6 @@ class PlayFeatures:
         pips: Pips moved.
         made: Points that it makes.
         broken: Points that it breaks.
-        blots_before: Blots before it.
         blots: Blots after it.
         loose: Blots after it on points where it hit: a hit that can be hit back.
         slots: New blots on the points 4 to 7 where nothing was hit.
@@ -63,8 +63,8 @@ class PlayFeatures:
         runs: Checkers that go from the point 18 or behind it to the point 15 or further.
         prime_before: Most made points in a row before it.
         prime: The same after it.
-        contact_before: Whether the two sides could still meet before it.
-        contact: Whether they can after it.
+        contact_before: True if the two sides could still meet before it.
+        contact: True if they can after it.
     """
 
     hits: int
@@ -73,7 +73,6 @@ class PlayFeatures:
     pips: int
     made: tuple[int, ...]
     broken: tuple[int, ...]
-    blots_before: tuple[int, ...]
     blots: tuple[int, ...]
     loose: tuple[int, ...]
     slots: tuple[int, ...]
@@ -98,26 +97,26 @@ class PlayFeatures:
 
     @property
     def left_back(self) -> int:
-        """Checkers by which those in the other's home board and on the bar get fewer."""
+        """Checkers that leave the other's home board and the bar."""
         return max(0, self.back_before - self.back)
 
     @property
     def breaks_contact(self) -> bool:
-        """Whether it turns the game into a race."""
+        """True if it turns the game into a race."""
         return self.contact_before and not self.contact
 
 
 def play_features(before: Position, after: Position) -> PlayFeatures:
-    """Return what a play does.
+    """Return the effects of a play.
 
     Args:
         before: The position before it, from the side of the player on roll.
         after: The position after it, still from that player's side.
     """
     own, new = before.own, after.own
-    # The points alone: the bar is none.
+    # The points without the bar.
     pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
-    hit = {POINTS - place for place in range(POINTS) if after.other[place] < before.other[place]}
+    hit = {POINTS - index for index in range(POINTS) if after.other[index] < before.other[index]}
     fresh = [point for point, was, now in pairs if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
@@ -126,7 +125,6 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
         pips=pips(own) - pips(new),
         made=tuple(point for point, was, now in pairs if was < 2 <= now),
         broken=tuple(point for point, was, now in pairs if now < 2 <= was),
-        blots_before=tuple(point for point, was, _ in pairs if was == 1),
         blots=tuple(point for point, _, now in pairs if now == 1),
         loose=tuple(point for point in fresh if point in hit),
         slots=tuple(point for point in fresh if point in _SLOTS and point not in hit),
@@ -142,12 +140,12 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
 
 
 def back_checkers(side: Side) -> int:
-    """Return how many checkers a side has in the other's home board and on the bar."""
+    """Return the number of a side's checkers in the other's home board and on the bar."""
     return sum(side[BACK - 1 :])
 
 
 def longest_prime(side: Side) -> int:
-    """Return the most made points in a row."""
+    """Return the length of the longest row of made points."""
     longest = run = 0
     for count in side[:POINTS]:
         run = run + 1 if count >= 2 else 0
@@ -156,12 +154,12 @@ def longest_prime(side: Side) -> int:
 
 
 def phase(position: Position) -> Phase:
-    """Return what kind of position it is; the first that holds.
+    """Return the phase of a position: the first of these that holds.
 
     - ``bear-off``: no contact, and the player on roll has all checkers at home.
     - ``race``: no contact.
     - ``contact bear-off``: contact, and a side has all its checkers at home.
-    - ``opening``: at most 8 of the 30 checkers have left where they began.
+    - ``opening``: at most 8 of the 30 checkers have left their first points.
     - ``back game``: a side holds two points or more in the other's home board, and is 20 pips or
       more behind.
     - ``holding``: one side has no checker on its 18 point or behind it, and the other holds a
@@ -191,22 +189,22 @@ def phase(position: Position) -> Phase:
 
 
 def hitting_rolls(position: Position, beyond: int = 0) -> int:
-    """Return with how many of the 36 rolls the player on roll can hit.
+    """Return how many of the 36 rolls let the player on roll hit.
 
-    That a hit may be forbidden, because more of the roll can be played without it, is left out.
+    A hit that is illegal because more of the roll can be played without it counts, too.
 
     Args:
         position: From the side of the player who hits.
         beyond: Only blots beyond this point count: 6 leaves out those in the hitter's home board.
     """
     own, other = position.own, position.other
-    blots = {POINTS - place for place in range(POINTS) if other[place] == 1}
+    blots = {POINTS - start for start in range(POINTS) if other[start] == 1}
     blots = {point for point in blots if point > beyond}
     if not blots:
         return 0
-    # Where a checker may land: the place 25 - n is the other's point n.
+    # Points on which a checker may land.
     free = [False, *(other[POINTS - end] < 2 for end in range(1, POINTS + 1))]
-    starts = [BAR + 1] if own[BAR] else [place for place in range(1, BAR + 1) if own[place - 1]]
+    starts = [BAR + 1] if own[BAR] else [start for start in range(1, BAR + 1) if own[start - 1]]
     rolls = 0
     for large in range(1, 7):
         for small in range(1, large):
@@ -234,10 +232,10 @@ def _hits_mixed(
             if end in blots or (on_bar < 2 and end - second in blots):
                 return True
         entered = BAR + 1 - first
-        # With one on the bar, the second die is any checker's.
+        # With one checker on the bar, any checker may play the second die.
         if on_bar == 1 and free[entered]:
-            places = (place for place in range(1, BAR + 1) if own[place - 1])
-            if any(place - second in blots for place in places):
+            places = (point for point in range(1, BAR + 1) if own[point - 1])
+            if any(point - second in blots for point in places):
                 return True
     return False
 
@@ -251,24 +249,24 @@ def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool
         if entered in blots:
             return True
         steps -= own[BAR]
-    places = [place for place in range(1, BAR + 1) if own[place - 1]]
+    places = [point for point in range(1, BAR + 1) if own[point - 1]]
     if own[BAR]:
         places.append(BAR + 1 - die)
     return steps > 0 and any(
-        end in blots for place in places for end in _reached(place, die, steps, free)
+        end in blots for point in places for end in _reached(point, die, steps, free)
     )
 
 
-def _reached(place: int, die: int, steps: int, free: list[bool]) -> Iterator[int]:
+def _reached(point: int, die: int, steps: int, free: list[bool]) -> Iterator[int]:
     for _ in range(steps):
-        place -= die
-        if place < 1 or not free[place]:
+        point -= die
+        if point < 1 or not free[point]:
             return
-        yield place
+        yield point
 
 
 def _runs(own: Side, new: Side) -> int:
-    """Count runners: the n-th checker from behind is taken to be the same before and after."""
+    """Return the number of runners: the n-th checker from behind is the same before and after."""
     if own[EDGE - 1 :] == new[EDGE - 1 :]:
         return 0
     return sum(
@@ -277,6 +275,6 @@ def _runs(own: Side, new: Side) -> int:
 
 
 def _places(side: Side) -> list[int]:
-    """Return where a side's checkers stand, the furthest from home first; 0 is off."""
-    stand = [place for place in range(BAR + 1, 0, -1) for _ in range(side[place - 1])]
+    """Return the points of a side's checkers, the furthest from home first; 0 is off."""
+    stand = [point for point in range(BAR + 1, 0, -1) for _ in range(side[point - 1])]
     return stand + [0] * (CHECKERS - len(stand))

@@ -1,10 +1,11 @@
-"""Reading a play that someone wrote, such as ``16/13 2/1`` or ``bar/20*/14 6/5(2)``."""
+"""Parsing of plays in the players' notation: ``16/13 2/1``, ``bar/20*/14 6/5(2)``."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
+from casewright.errors import InputError
 from casewright_backgammon.moves import (
     Dice,
     Play,
@@ -13,7 +14,6 @@ from casewright_backgammon.moves import (
     legal_plays,
 )
 from casewright_backgammon.position import BAR, HOME, POINTS, Position
-from casewright.errors import InputError
 
 _PART = re.compile(r"(bar|\d{1,2})((?:/(?:off|\d{1,2})\*?)+)(?:\(([1-4])\))?", re.IGNORECASE)
 _ROLL = re.compile(r"\s*([1-6])\s*[-:, x]?\s*([1-6])\s*")
@@ -25,47 +25,47 @@ def dice_of(text: str) -> Dice:
     Raises:
         InputError: It is no roll.
     """
-    found = _ROLL.fullmatch(text)
-    if found is None:
+    match = _ROLL.fullmatch(text)
+    if match is None:
         raise InputError(f"{text!r:.40} is no roll. Give two numbers from 1 to 6, such as 3-1.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def play_of(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play that a text names.
+    """Return the legal play of a text.
 
     Raises:
-        InputError: It cannot be read, or is not legal; says why, and names legal plays.
+        InputError: The text cannot be parsed, or the play is illegal; names legal plays.
     """
     plays = legal_plays(position, dice)
     try:
         after, steps = written_play(position, text)
     except InputError as error:
         raise _illegal(text, dice, plays, str(error)) from None
-    found = next((play for play in plays if play.after == after), None)
-    if found is not None:
-        return found
+    legal = next((play for play in plays if play.after == after), None)
+    if legal is not None:
+        return legal
     raise _illegal(text, dice, plays, _why(position, dice, steps, plays))
 
 
 def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
-    """Return where a written play leads and its steps, whatever the roll.
+    """Return the position after a play and its steps, for any roll.
 
-    A step here may be of several dice.
+    A step may use several dice.
 
     Raises:
-        InputError: It cannot be read; a checker is not where it starts; a point is held.
+        InputError: The text cannot be parsed, a start has no checker, or a point is held.
     """
     steps: list[Step] = []
     if text.strip().lower() in ("cannot move", "no move", ""):
         return position, steps
     for part in text.split():
-        found = _PART.fullmatch(part)
-        if found is None:
+        match = _PART.fullmatch(part)
+        if match is None:
             raise InputError(
                 f"{part!r:.40} cannot be read; a step is written 13/8, bar/20 or 6/off"
             )
-        start, ends, times = found.groups()
+        start, ends, times = match.groups()
         places = [_place(start), *(_place(end.rstrip("*")) for end in ends.split("/")[1:])]
         for before, end in pairwise(places):
             if not end < before <= BAR + 1:
@@ -79,16 +79,16 @@ def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
 
 def _place(text: str) -> int:
     known = {"bar": BAR + 1, "off": 0}
-    place = known.get(text.lower())
-    if place is None:
-        place = int(text)
-        if not 0 <= place <= BAR + 1:
-            raise InputError(f"there is no point {place}; they are 1 to {POINTS}")
-    return place
+    point = known.get(text.lower())
+    if point is None:
+        point = int(text)
+        if not 0 <= point <= BAR + 1:
+            raise InputError(f"there is no point {point}; they are 1 to {POINTS}")
+    return point
 
 
 def _why(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -> str:
-    made = sum(start - end for start, end, _ in steps)
+    moved = sum(start - end for start, end, _ in steps)
     rolled = sum(dice) * (2 if dice[0] == dice[1] else 1)
     if not steps and any(play.steps for play in plays):
         return "something can be moved, so it must be"
@@ -99,11 +99,11 @@ def _why(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -
         after_count for after_count in _outside(position, steps)
     ):
         return "no checker may be borne off while one is outside the home board"
-    if made > rolled:
-        return f"it moves {made} pips, and the roll has {rolled}"
-    if dice[0] != dice[1] and len(plays[0].steps) == 1 and made == min(dice):
+    if moved > rolled:
+        return f"it moves {moved} pips, and the roll has {rolled}"
+    if dice[0] != dice[1] and len(plays[0].steps) == 1 and moved == min(dice):
         return "only one die can be played, and it must be the larger where that can be"
-    if made < rolled and len(plays[0].steps) > len(steps):
+    if moved < rolled and len(plays[0].steps) > len(steps):
         return "more of the roll can be played, so it must be"
     return "the dice do not make these steps"
 

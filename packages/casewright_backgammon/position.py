@@ -1,4 +1,4 @@
-"""A backgammon position, from the side of the player on roll, and GNU Backgammon's name of it."""
+"""Backgammon positions, from the side of the player on roll, and GNU Backgammon's ids of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import chain, repeat
 
 from casewright.errors import InputError
 
-#: Points of the board; the place after them is the bar.
+#: Points of the board; the index of the bar; both together.
 POINTS = 24
 BAR = POINTS
 PLACES = POINTS + 1
@@ -26,11 +26,11 @@ Side = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the checkers stand.
+    """A position.
 
     Attributes:
-        own: The checkers of the player on roll: 24 points, his own 1 point first, then his bar.
-        other: The other player's, as that player counts the points, then the other's bar.
+        own: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
+        other: Checkers of the other player, by that player's points, then the bar.
     """
 
     own: Side
@@ -38,48 +38,48 @@ class Position:
 
     @property
     def flipped(self) -> Position:
-        """The same, from the other player's side."""
+        """The position from the other player's side."""
         return Position(self.other, self.own)
 
     @property
     def pips(self) -> tuple[int, int]:
-        """Points that the player on roll and the other have to go; 25 from the bar."""
+        """Pips that the player on roll and the other have to go; 25 from the bar."""
         return pips(self.own), pips(self.other)
 
     @property
     def off(self) -> tuple[int, int]:
-        """Checkers that each has borne off."""
+        """Numbers of checkers that both players have borne off."""
         return CHECKERS - sum(self.own), CHECKERS - sum(self.other)
 
     @property
     def in_contact(self) -> bool:
-        """Whether a checker of one can still meet one of the other."""
+        """True if checkers of both players can still meet."""
         return last(self.own) + last(self.other) > POINTS
 
     @property
     def id(self) -> str:
         """GNU Backgammon's position id: 14 characters."""
         bits = "".join(f"{'1' * count}0" for count in (*self.other, *self.own))
-        # The first bit is the lowest of the first byte.
+        # The first bit is the lowest bit of the first byte.
         number = int(bits[::-1], 2)
         return base64.b64encode(number.to_bytes(10, "little")).decode("ascii")[:_ID]
 
 
 def pips(side: Side) -> int:
-    """Return how many points a side has to go."""
-    return sum(place * count for place, count in enumerate(side, 1))
+    """Return the pips that a side has to go."""
+    return sum(point * count for point, count in enumerate(side, 1))
 
 
 def last(side: Side) -> int:
-    """Return the place of the checker that is furthest from home: 25 is the bar, 0 none."""
-    return max((place for place, count in enumerate(side, 1) if count), default=0)
+    """Return the point of the checker furthest from home: 25 is the bar, 0 none."""
+    return max((point for point, count in enumerate(side, 1) if count), default=0)
 
 
 def position_of_id(text: str) -> Position:
-    """Return the position that an id names.
+    """Return the position of an id.
 
     Raises:
-        InputError: It is no position id, or names no possible position.
+        InputError: The text is no position id, or the position is impossible.
     """
     try:
         raw = base64.b64decode(f"{text}==", validate=True)
@@ -92,8 +92,8 @@ def position_of_id(text: str) -> Position:
     number = int.from_bytes(raw, "little")
     counts: list[int] = []
     run = 0
-    for place in range(80):
-        if number >> place & 1:
+    for bit in range(80):
+        if number >> bit & 1:
             run += 1
             continue
         counts.append(run)
@@ -106,10 +106,10 @@ def position_of_id(text: str) -> Position:
 
 
 def checked(position: Position) -> Position:
-    """Return a position that can arise in a game.
+    """Return a position unchanged.
 
     Raises:
-        InputError: It cannot; says what is wrong.
+        InputError: It cannot arise in a game; names the flaw.
     """
     if why := flaw(position):
         raise InputError(f"This is no position of backgammon: {why}")
@@ -117,7 +117,7 @@ def checked(position: Position) -> Position:
 
 
 def flaw(position: Position) -> str:
-    """Return why a position cannot arise in a game, as a sentence; empty where it can."""
+    """Return why a position cannot arise in a game, as a sentence; empty if it can."""
     for side, whose in ((position.own, "The player on roll"), (position.other, "The other player")):
         if len(side) != PLACES or any(count < 0 for count in side):
             return f"{whose} needs {POINTS} points and the bar, with no count below 0."
@@ -142,17 +142,17 @@ def _closed(side: Side) -> bool:
 
 
 def side_of(places: Sequence[tuple[int, int]]) -> Side:
-    """Return a side from pairs of a place (1 to 24, 25 for the bar) and a count."""
+    """Return a side from pairs of a point (1 to 24, 25 for the bar) and a count."""
     held = dict(places)
-    return tuple(held.get(place, 0) for place in range(1, PLACES + 1))
+    return tuple(held.get(point, 0) for point in range(1, PLACES + 1))
 
 
-#: Where a game begins.
+#: The position at the start of a game.
 START = Position(*repeat(side_of([(6, 5), (8, 3), (13, 5), (24, 2)]), 2))
 
 
 def in_words(position: Position) -> str:
-    """Return a position as text: who stands where, the pips, what is borne off."""
+    """Return a position as text: checkers by points, pips, borne-off checkers."""
     lines = []
     for name, side, off, to_go in zip(
         ("Player on roll", "Opponent"),
@@ -162,7 +162,7 @@ def in_words(position: Position) -> str:
         strict=True,
     ):
         stands = [
-            f"{count} on {place}" for place, count in reversed([*enumerate(side[:BAR], 1)]) if count
+            f"{count} on {point}" for point, count in reversed([*enumerate(side[:BAR], 1)]) if count
         ]
         bar = [f"{side[BAR]} on the bar"] if side[BAR] else []
         gone = [f"{off} borne off"] if off else []

@@ -1,25 +1,21 @@
-"""Training of the networks that ship: the readers of boards, and the latent."""
+"""The training of the shipped networks: the board readers, and the latent."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
+from casewright.errors import InputError
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.games import Split, read_split
 from casewright_backgammon.latent import FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
-from casewright.errors import InputError
+from casewright_mcbr.training import write_figures
 
-#: Beside the weights: what their training printed.
-FIGURES = "figures.json"
-#: How far a training may be from these on another machine, whose sums round otherwise.
-TOLERANCE = 0.02
-#: Share of the value in the loss of the latent that ships, chosen among the seven by
-#: ``casewright bench backgammon --choosing``, which looks at training games alone.
+#: Share of the value in the loss of the shipped latent, chosen among the seven by
+#: ``casewright bench backgammon --choosing``, on training games alone.
 WEIGHTING = 1.0
 
 
@@ -33,25 +29,25 @@ def train_backgammon(
 ) -> dict[str, float]:
     """Train all networks, and write them with their figures.
 
-    The latent learns from four fifths of the games; what it does on the others is told. The readers
-    of boards learn from boards that are drawn here, of positions of no game in the data.
+    The latent learns from four fifths of the games; its figures are of the others. The board
+    readers learn from drawn boards, whose positions are of no game in the data.
 
     Args:
-        folder: Where they go.
+        folder: For the networks.
         data: The analysed games; see ``games.read_split``.
         seed: Of all trainings.
         epochs: Of the latent's.
-        progress: Whether a bar is shown; see ``progress_bar``.
+        progress: Show a progress bar; see ``progress_bar``.
 
     Returns:
-        ``latent_equity_error`` and ``latent_choice_lost``, in points, on games that were not
-        learned; the others are shares, see ``board_measures.measure``.
+        ``latent_equity_error`` and ``latent_choice_lost``, in points, on held-out games; the others
+        are shares, see ``board_measures.measure``.
 
     Raises:
         InputError: The folder cannot be written, or the data not read.
     """
     split = read_split(data)
-    if all(one.value is None for one in split.queries):
+    if all(query.value is None for query in split.queries):
         raise InputError(f"No decision in {data} has a value. Give the analysed games.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,27 +59,27 @@ def train_backgammon(
     network.save(folder / FILE.name)
     boards = train_board_reader(folder, seed=seed, progress=progress)
     figures = {**boards, **latent_figures(network, split)}
-    (folder / FIGURES).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_figures(folder, figures)
     return figures
 
 
 def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
-    """Return what a network is worth on a split's queries, in points.
+    """Return the errors of a network on a split's queries, in points.
 
-    Its mean error against the engine's equity without a cube, and what is lost where it chooses
-    among the engine's candidates.
+    They are the mean error against the engine's equity without a cube, and the mean equity lost by
+    the network's choice among the engine's candidates.
     """
     queries = split.queries
-    valued = [one for one in queries if one.value is not None]
-    known = equity(np.array([one.value for one in valued], dtype=np.float32))
-    errors = np.abs(network.equities([one.position for one in valued]) - known)
+    valued = [query for query in queries if query.value is not None]
+    known = equity(np.array([query.value for query in valued], dtype=np.float32))
+    errors = np.abs(network.equities([query.position for query in valued]) - known)
     return {
         "latent_equity_error": float(errors.mean()),
-        "latent_choice_lost": float(np.mean([choice_lost(network, one) for one in queries])),
+        "latent_choice_lost": float(np.mean([choice_lost(network, query) for query in queries])),
     }
 
 
-def choice_lost(network: PositionNetwork, one: Decision) -> float:
-    """Return what the network's choice among a decision's candidates loses."""
-    afters = [one.after(place) for place in range(len(one.candidates))]
-    return one.lost(int(network.after_equities(afters).argmax()))
+def choice_lost(network: PositionNetwork, decision: Decision) -> float:
+    """Return the equity lost by the network's choice among a decision's candidates."""
+    afters = [decision.after(rank) for rank in range(len(decision.candidates))]
+    return decision.lost(int(network.after_equities(afters).argmax()))

@@ -1,4 +1,4 @@
-"""Reading and checking an answer: an expression of the four numbers, each once, that is 24."""
+"""Parsing and checking of answers: expressions of the four numbers, each once, that are 24."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from casewright_math24.puzzle import GOAL, Problem
 
-#: How a model is asked to end its answer.
+#: The words before the expression, at the end of an answer.
 FINAL = "Final Answer:"
-#: A longer one is none.
+#: Most characters of an expression.
 _LONGEST = 200
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -19,12 +19,12 @@ _OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether an answer solves a problem.
+    """The verdict on an answer.
 
     Attributes:
-        expression: What was checked; empty where the answer has none.
-        right: Whether it uses each number once and is 24.
-        why: What is wrong with it, as one sentence; empty where it is right.
+        expression: The answer's; empty if it has none.
+        right: True if the expression uses each number once and is 24.
+        why: The flaw, as a sentence; empty if there is none.
     """
 
     expression: str
@@ -33,7 +33,7 @@ class Check:
 
 
 def final_answer(text: str) -> str:
-    """Return the expression that follows the last "Final Answer:", without "= 24"; or nothing."""
+    """Return the expression after the last "Final Answer:", without "= 24"; empty if none."""
     places = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
     if not places:
         return ""
@@ -44,7 +44,7 @@ def final_answer(text: str) -> str:
 
 
 def check(expression: str, problem: Problem) -> Check:
-    """Check an expression exactly, in fractions."""
+    """Check an expression exactly, with fractions."""
     if not expression:
         return Check("", False, f'There is no expression after "{FINAL}".')
     plain = expression.translate(SIGNS)
@@ -70,7 +70,7 @@ def read_expression(node: ast.expr) -> tuple[Fraction, list[int]]:
     """Return an expression's value and its numbers.
 
     Raises:
-        ValueError: It has something else than whole numbers and + - * /.
+        ValueError: It has other parts than whole numbers and + - * /.
         ZeroDivisionError: It divides by zero.
     """
     if isinstance(node, ast.Constant) and type(node.value) is int:

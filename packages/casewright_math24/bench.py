@@ -1,9 +1,9 @@
 """MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
 
-Table 1 is how many of the nearest cases are of a common class. SCO asks for a common larger factor;
-SCD for one with the same pair (the paper's "solution class" and "solution class and
-decomposition"). Table 2 is what is answered with no, a general and the nearest case's context. A
-context is right where the nearest case shares a class with the puzzle. Accuracy is over all
+Table 1 is the relevance of the nearest cases. By SCO a case is relevant if it has a common larger
+factor, by SCD if the same pair makes it (the paper's "solution class" and "solution class and
+decomposition"). Table 2 has the shares of right answers with no, a general and the nearest case's
+context. A context is right if the nearest case shares a class with the puzzle. Accuracy is over all
 puzzles, faithfulness over those with a right context, negative rejection over the others.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -22,47 +22,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.bench.harness import mean
-from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
 from casewright.bench.report import Report
+from casewright.errors import InputError
+from casewright.planner.chat_call import chat_text
+from casewright.stores.progress import progress_bar
 from casewright_math24.answer import check
 from casewright_math24.counts import counts
 from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, classes
-from casewright_math24.dialogue import tries
 from casewright_math24.latent_training import (
     Contrast,
     train_comparing_latent,
     train_paper_latent,
 )
-from casewright_math24.prompts import KINDS, Kind, prompt
+from casewright_math24.prompts import KINDS, Kind, prompt, tries
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_math24.reuse import attempts
-from casewright.errors import InputError
-from casewright.planner.chat_text import chat_text
-from casewright.stores.progress import progress_bar
+from casewright_mcbr.layers import unit_rows
+from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
-#: What puzzles are compared by.
+#: Names of the representations.
 FEATURES, PAPER, COMPARING = "features", "latent, the paper's network", "latent, by comparison"
 NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
 SOLVER = "for comparison: a solver's classes, which say it all"
 REUSE = "reuse, no model"
-#: What is carried over where no case is asked: always the same plan, the trivial answer.
+#: The plan that is carried over without a case: the trivial answer.
 TRIVIAL: Class = (24, 2, 3)
-#: What is tried for all puzzles alike: all pairs for one factor, and where it fails for the next.
+#: Controls with the same plans for all puzzles: all pairs for a factor, then for the next.
 CONTROLS: dict[str, Sequence[Class]] = {
     **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in CATEGORIES},
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
 RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
-#: What ``--nested`` chooses from.
+#: Settings that ``--nested`` chooses from.
 GRID = [Contrast(t, share) for t in (0.05, 0.1, 0.2) for share in (0.7, 1.0)]
 SHARES = ("accuracy", "faithfulness", "negative rejection")
-#: Our rows that the paper has, too.
+#: Our rows that the paper has, too, by its name.
 _PRINTED = {FEATURES: "features", PAPER: "latent", COMPARING: "latent"}
 #: The paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5, of its ten runs.
 TABLE_1 = {
@@ -85,13 +85,13 @@ TABLE_2 = {
 Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
 Labels = Sequence[Classes]
-#: From places of training puzzles and their labels, and a run's number: a vector for each puzzle.
+#: From the indices and labels of training puzzles, and a run's number, to a vector for each puzzle.
 Represent = Callable[[Sequence[int], Labels, int], Vectors]
-#: Whether an answer is right: of a problem, the kind of query, the case's plans and the attempts.
+#: From problem, kind of query, plans of the case and most attempts to True for a right answer.
 Answer = Callable[[Problem, Kind, Sequence[Class], int], bool]
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
-    "SCO": lambda one, other: bool({n for n, *_ in one} & {n for n, *_ in other}),
-    "SCD": lambda one, other: bool(one & other),
+    "SCO": lambda query, other: bool({n for n, *_ in query} & {n for n, *_ in other}),
+    "SCD": lambda query, other: bool(query & other),
 }
 
 
@@ -101,8 +101,8 @@ class Puzzles:
 
     Attributes:
         problems: The puzzles.
-        classes: Those of each: larger factor, and the places of the pair that makes it.
-        splits: For each run the places of its test puzzles.
+        classes: Of each puzzle: larger factor, and the indices of the pair that makes it.
+        splits: For each run the indices of its test puzzles.
     """
 
     problems: Sequence[Problem]
@@ -110,16 +110,15 @@ class Puzzles:
     splits: Sequence[Sequence[int]]
 
     def training(self, run: int) -> list[int]:
-        """Return the places of a run's training puzzles, which are its cases, too."""
+        """Return the indices of a run's training puzzles, which are its cases, too."""
         apart = set(self.splits[run])
-        return [place for place in range(len(self.problems)) if place not in apart]
+        return [index for index in range(len(self.problems)) if index not in apart]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
         """Return each test puzzle's nearest cases by cosine, array (tests, 5), the best first."""
         training = self.training(run)
-        vectors = represent(training, [self.classes[place] for place in training], run)
-        exact = vectors.astype(np.float64)
-        units = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), 1e-12)
+        vectors = represent(training, [self.classes[index] for index in training], run)
+        units = unit_rows(vectors.astype(np.float64))
         likeness = units[list(self.splits[run])] @ units[training].T
         order = np.argsort(-likeness, axis=1, kind="stable")[:, : KS[-1]]
         return np.asarray(np.array(training)[order])
@@ -129,16 +128,16 @@ def read_puzzles(folder: Path) -> Puzzles:
     """Read the paper's puzzles and splits.
 
     Raises:
-        InputError: The folder lacks a file, or it has another form.
+        InputError: The folder lacks a file, or a file has another format.
     """
     try:
         lines = (folder / CASES).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines if line.strip()]
         problems = [problem_of(row["problem"]) for row in rows]
         known = [frozenset((c, i, j) for c, i, j in row["classes"]) for row in rows]
-        place = {problem: number for number, problem in enumerate(problems)}
+        index = {problem: number for number, problem in enumerate(problems)}
         splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
-        tests = [[place[problem_of(test)] for test in split] for split in splits]
+        tests = [[index[problem_of(test)] for test in split] for split in splits]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
@@ -150,13 +149,13 @@ def read_puzzles(folder: Path) -> Puzzles:
 def measure_math24(
     data: Path, chat: str | None = None, runs: int = 10, *, nested: bool = False
 ) -> Report:
-    """Retrieve and answer for the paper's splits.
+    """Measure retrieval and answers on the paper's splits.
 
     Args:
         data: The folder of ``read_puzzles``.
-        chat: A chat model to ask as well.
-        runs: How many of the splits.
-        nested: Train a latent, too, whose settings each run chooses on its own training puzzles.
+        chat: A chat model to measure as well.
+        runs: Number of splits.
+        nested: Also train a latent whose settings each run chooses on its training puzzles.
     """
     puzzles = read_puzzles(data)
     chosen = range(min(runs, len(puzzles.splits)))
@@ -200,11 +199,11 @@ def measure_math24(
 
 
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
-    """Return each way to represent puzzles by its name; a run is trained once and then kept.
+    """Return all representations by name; the training of a run is cached.
 
     Args:
         puzzles: With their splits.
-        nested: With the latent whose settings each run chooses.
+        nested: Include the latent whose settings each run chooses.
     """
     problems = puzzles.problems
 
@@ -212,21 +211,21 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         return np.stack([counts(problem) for problem in problems])
 
     def paper(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[place] for place in places]
+        known = [problems[index] for index in places]
         return train_paper_latent(known, labels, seed=run).vectors(problems)
 
     def comparing(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[place] for place in places]
+        known = [problems[index] for index in places]
         return train_comparing_latent(known, labels, seed=run).vectors(problems)
 
     def chosen(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[place] for place in places]
+        known = [problems[index] for index in places]
         apart = np.random.default_rng(run).permutation(len(known))[: len(known) // 4]
         inner = Puzzles(known, labels, [apart.tolist()])
 
         def precision(contrast: Contrast) -> float:
             def trained(own: Sequence[int], of: Labels, _: int) -> Vectors:
-                some = [known[place] for place in own]
+                some = [known[index] for index in own]
                 return train_comparing_latent(some, of, seed=run, contrast=contrast).vectors(known)
 
             return float(table_of(inner, trained, [0])["SCD"][:, 0].mean())
@@ -236,7 +235,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
 
     def shuffled(places: Sequence[int], labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
-        return comparing(places, [labels[place] for place in order], run)
+        return comparing(places, [labels[index] for index in order], run)
 
     def random(places: Sequence[int], labels: Labels, run: int) -> Vectors:
         drawn = np.random.default_rng(run).standard_normal((len(problems), 64))
@@ -244,12 +243,12 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
 
     def solver(places: Sequence[int], labels: Labels, run: int) -> Vectors:
         known = [(larger, *pair) for larger in CATEGORIES for pair in PAIRS]
-        rows = [[float(one in own) for one in known] for own in puzzles.classes]
+        rows = [[float(label in own) for label in known] for own in puzzles.classes]
         return np.array(rows, dtype=np.float32)
 
     def kept(way: Represent) -> Represent:
-        made = cache(way)
-        return lambda places, labels, run: made(tuple(places), tuple(labels), run)
+        cached = cache(way)
+        return lambda places, labels, run: cached(tuple(places), tuple(labels), run)
 
     ways = {FEATURES: of_counts, PAPER: paper, COMPARING: comparing, SHUFFLED: shuffled}
     ways |= {NESTED: chosen} if nested else {}
@@ -257,67 +256,61 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
 
 
 def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
-    """Return SCO's and SCD's figures of each k, mean of the runs: arrays (k, figure).
+    """Return the figures of SCO and SCD for each k, means of the runs: arrays (k, figure).
 
     Args:
-        puzzles: With their splits. A run's other puzzles are its cases.
-        represent: Makes the vectors that are compared by their cosine.
-        runs: Which.
+        puzzles: With their splits.
+        represent: Computes the vectors, which are compared by cosine.
+        runs: Indices of the splits.
     """
-    found: dict[str, list[Floats]] = {name: [] for name in RELEVANT}
+    figures: dict[str, list[Floats]] = {name: [] for name in RELEVANT}
     for run in runs:
         order = puzzles.nearest(represent, run)
         for name in RELEVANT:
-            found[name].append(_run_figures(puzzles, order, run, name))
-    return {name: np.mean(each, axis=0) for name, each in found.items()}
+            figures[name].append(_run_figures(puzzles, order, run, name))
+    return {name: np.mean(each, axis=0) for name, each in figures.items()}
 
 
 def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str) -> Floats:
-    known, cases, asked = puzzles.classes, puzzles.training(run), puzzles.splits[run]
+    known, cases, tests = puzzles.classes, puzzles.training(run), puzzles.splits[run]
 
     def judge(test: int, case: int) -> bool:
         return RELEVANT[name](known[test], known[case])
 
     hits = np.array(
-        [[judge(test, case) for case in row] for test, row in zip(asked, order, strict=True)]
+        [[judge(test, case) for case in row] for test, row in zip(tests, order, strict=True)]
     )
-    there = np.array([sum(judge(test, case) for case in cases) for test in asked])
+    there = np.array([sum(judge(test, case) for case in cases) for test in tests])
     figures: Floats = ranking_figures(hits, there).mean(axis=2)
     return figures
 
 
 def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-    """Answer by the plans of the nearest cases; without a case there is nothing to carry over."""
-    if kind == "none":
-        return False
-    own = plans if kind == "top" else (TRIVIAL,)
-    return any(check(made, problem).right for made in islice(attempts(problem, own), most))
+    """Return True if a plan of the nearest cases solves a problem; without a case none does."""
+    own = {"none": (), "general": (TRIVIAL,), "top": plans}[kind]
+    return _solved(attempts(problem, own), problem, most)
 
 
 def by_own_pair(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-    """Answer by the plans of the nearest cases at the places that these have, and no others."""
-    tried = attempts(problem, plans, other_pairs=False)
-    return any(check(made, problem).right for made in islice(tried, most))
+    """Return True if a plan of the nearest cases solves a problem with the case's own pair."""
+    return _solved(attempts(problem, plans, other_pairs=False), problem, most)
 
 
 def by_plans(fixed: Sequence[Class]) -> Answer:
-    """Return an answerer that tries the same plans for all puzzles, whatever cases have."""
-
-    def answer(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-        return by_reuse(problem, "top", fixed, most)
-
-    return answer
+    """Return an answerer that tries the same plans for all puzzles."""
+    return lambda problem, kind, plans, most: by_reuse(problem, "top", fixed, most)
 
 
 def by_chat(model: BaseChatModel) -> Answer:
-    """Return an answerer that asks a chat model, and tells it what was wrong with a first try."""
+    """Return an answerer that calls a chat model, and corrects its first attempt."""
     chat = chat_text(model)
+    return lambda problem, kind, plans, most: _solved(
+        tries(chat, prompt(problem, kind, plans), problem), problem, most
+    )
 
-    def answer(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-        made = tries(chat, prompt(problem, kind, plans), problem)
-        return any(check(one, problem).right for one in islice(made, most))
 
-    return answer
+def _solved(expressions: Iterator[str], problem: Problem, most: int) -> bool:
+    return any(check(expression, problem).right for expression in islice(expressions, most))
 
 
 def _retrieval_rows(
@@ -332,9 +325,9 @@ def _retrieval_rows(
                 lines = [(None, figures.mean(axis=0), paper)]
                 if paper is not None:
                     lines += [(k, line, None) for k, line in zip(KS, figures, strict=True)]
-                for k, line, told in lines:
+                for k, line, printed in lines:
                     own = dict(zip(NAMES, map(float, line), strict=True))
-                    theirs = dict(zip(NAMES, told or (None,) * len(NAMES), strict=True))
+                    theirs = dict(zip(NAMES, printed or (None,) * len(NAMES), strict=True))
                     row = {"table": "1", "cases by": name, "relevant": label, "k": k, **own}
                     rows.append({**row, **{f"paper {n}": v for n, v in theirs.items()}})
             advance(1)
@@ -348,22 +341,22 @@ def _answer_rows(
     runs: Sequence[int],
 ) -> list[dict[str, Any]]:
     way = ways[COMPARING]
-    asked: list[tuple[str, Represent, Answer, Kind, int]] = [
+    trials: list[tuple[str, Represent, Answer, Kind, int]] = [
         (name, way, answer, kind, most)
         for name, answer in answerers.items()
         for kind in KINDS
         for most in (1, 2)
     ]
     for name, plans in CONTROLS.items():
-        asked.append((name, way, by_plans(plans), "general", len(plans)))
+        trials.append((name, way, by_plans(plans), "general", len(plans)))
     for most in (1, 2):
-        asked.append((RANDOM_CASE, ways[RANDOM], by_reuse, "top", most))
-        asked.append((OWN_PAIR, way, by_own_pair, "top", most))
+        trials.append((RANDOM_CASE, ways[RANDOM], by_reuse, "top", most))
+        trials.append((OWN_PAIR, way, by_own_pair, "top", most))
         if NESTED in ways:
-            asked.append((f"{REUSE}, by the {NESTED}", ways[NESTED], by_reuse, "top", most))
-    found = [
-        ((name, kind, most), answered(puzzles, way, answer, kind, runs, most))
-        for name, way, answer, kind, most in asked
+            trials.append((f"{REUSE}, by the {NESTED}", ways[NESTED], by_reuse, "top", most))
+    measured = [
+        ((name, kind, most), right_shares(puzzles, way, answer, kind, runs, most))
+        for name, way, answer, kind, most in trials
     ]
     published = [
         ((f"paper: {model}", kind, 1), shares)
@@ -373,11 +366,11 @@ def _answer_rows(
     names = ("table", "answered by", "context", "attempts", *SHARES)
     return [
         dict(zip(names, ("2", *which, *shares), strict=True))
-        for which, shares in [*found, *published]
+        for which, shares in [*measured, *published]
     ]
 
 
-def answered(
+def right_shares(
     puzzles: Puzzles,
     represent: Represent,
     answer: Answer,
@@ -385,15 +378,15 @@ def answered(
     runs: Sequence[int],
     most: int = 1,
 ) -> tuple[float | None, ...]:
-    """Ask for every test puzzle of the runs; return the shares of right answers, means of the runs.
+    """Return the shares of right answers to the test puzzles, means of the runs.
 
     Args:
         puzzles: With their splits.
-        represent: What cases are retrieved by.
-        answer: Who answers.
+        represent: Computes the vectors by which cases are retrieved.
+        answer: The answerer.
         kind: Of the query.
-        runs: Which.
-        most: Attempts: after the first the answerer is told what was wrong.
+        runs: Indices of the splits.
+        most: Most attempts; the answerer is corrected after the first.
     """
     shares: list[list[float]] = [[], [], []]
     known = puzzles.classes
@@ -404,9 +397,9 @@ def answered(
             done = answer(puzzles.problems[test], kind, sorted(own, reverse=True), most)
             right[0].append(done)
             right[1 if known[test] & own else 2].append(done)
-        for share, found in zip(shares, right, strict=True):
-            if found:
-                share.append(mean(found))
+        for share, verdicts in zip(shares, right, strict=True):
+            if verdicts:
+                share.append(mean(verdicts))
     return tuple(mean(share) if share else None for share in shares)
 
 

@@ -1,8 +1,8 @@
-"""Batches to train the reader of cards with: cells are drawn once, cards dealt from them.
+"""Batches for the training of the card reader: cells are drawn once, and combined to cards.
 
-Drawing a card takes milliseconds, a training step must not wait for it. Cards are put together
-from a pool of cells, then turned, stretched, thickened and roughened all at once by torch. Whole
-cards and images that are no cards, drawn to the last pixel as they will be read, are mixed in.
+Drawing a card takes milliseconds, too long for a training step. Cards are combined from a pool of
+cells, then turned, stretched, thickened and roughened by torch. A batch also has whole cards and
+images without a card, which are used as drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_math24.card_image import INPUT_SIDE, card_input
+from casewright_math24.card_reader import INPUT_SIDE, card_input
 from casewright_math24.cards import (
     COUNT,
     CardStyle,
@@ -32,25 +32,25 @@ from casewright_math24.puzzle import LARGEST
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Images of a step: dealt from cells, drawn whole, and no cards.
+#: Images of a batch: cards of cells, whole cards, images without a card.
 DEALT, DRAWN, OTHER = 36, 10, 18
-#: Sizes of the pools: styles of cells, whole cards, images that are no cards.
+#: Sizes of the pools: styles of cells, whole cards, images without a card.
 STYLES, CARDS, NON_CARDS = 480, 5000, 5000
-#: Cells that a style has beside the 13 numbers: an empty one and strange ones.
+#: Cells of a style with texts that are no numbers from 1 to 13.
 STRANGE = 6
-#: The number of a place that holds none from 1 to 13.
+#: The class of a cell without a number from 1 to 13.
 NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """What batches are dealt from, as grey levels of 0 to 255.
+    """The images that batches are drawn from, as grey levels of 0 to 255.
 
     Attributes:
         cells: (styles, 1 + 13 + STRANGE, 45, 45); the first of a style is empty.
         cards: Whole cards (n, 90, 90).
         numbers: Their numbers less one (n, 4).
-        others: Images that are no cards (m, 90, 90).
+        others: Images without a card (m, 90, 90).
     """
 
     cells: NDArray[np.uint8]
@@ -76,7 +76,7 @@ def drawn_cards(
 
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Draw what batches are dealt from; about a minute."""
+    """Draw a pool; about a minute."""
     cards, numbers = drawn_cards(rng, fonts, CARDS, plain=0.1)
     others = np.stack(
         [_bytes(card_input(draw_non_card(LEARNED, rng, fonts))) for _ in range(NON_CARDS)]
@@ -85,13 +85,13 @@ def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
 
 
 def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
-    """Draw the cells of one style, upright and clean, five cards of four."""
+    """Draw the cells of a style, upright and clean, five cards of four."""
     texts = ["", *map(str, range(1, LARGEST + 1))]
     texts += [strange_text(rng) for _ in range(STRANGE)]
     base = draw_style(rng, fonts, rotation=0)
-    made: list[NDArray[np.uint8]] = []
+    cells: list[NDArray[np.uint8]] = []
     for start in range(0, len(texts), COUNT):
-        # Ink and noise come later; offsets change, so that a number is at no one place.
+        # Ink and noise come later; offsets differ between cells.
         style = CardStyle(
             font=base.font,
             size=base.size,
@@ -100,8 +100,8 @@ def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
         )
         card = _bytes(card_input(render_texts(texts[start : start + COUNT], style)))
         half = INPUT_SIDE // 2
-        made += [card[y : y + half, x : x + half] for y in (0, half) for x in (0, half)]
-    return np.stack(made)
+        cells += [card[y : y + half, x : x + half] for y in (0, half) for x in (0, half)]
+    return np.stack(cells)
 
 
 def _bytes(grey: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -112,7 +112,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Deal a batch.
 
     Returns:
-        Images (n, 90, 90) of grey levels from 0 to 1, and for each place the number less one, or
+        Images (n, 90, 90) of grey levels from 0 to 1, and for each cell the number less one, or
         ``NONE`` (n, 4).
     """
     import torch
@@ -120,7 +120,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     chosen = rng.integers(1, LARGEST + 1, (DEALT, COUNT))
     for row in np.flatnonzero(rng.random(DEALT) < 0.2):
         places = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
-        # Half of these cards lack numbers, the others have strange ones.
+        # Half of these cards lack numbers, the others have strange texts.
         strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(places))
         chosen[row, places] = strange if rng.random() < 0.5 else 0
     cells = pools.cells[rng.integers(len(pools.cells), size=(DEALT, 1)), chosen]
@@ -131,9 +131,9 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
     cards = rng.integers(len(pools.cards), size=DRAWN)
     others = pools.others[rng.integers(len(pools.others), size=OTHER)]
-    # Mirrored, a number may be another one, but what is no card stays none.
+    # Mirrored numbers may be other ones, but an image without a card stays one.
     others = others if rng.random() < 0.5 else np.ascontiguousarray(others[:, :, ::-1])
-    # The rest of them stays as it is, as whole cards do: no corner betrays what is no card.
+    # Half of them stay as drawn, as whole cards do: the margins must not reveal the class.
     turned = np.concatenate([dealt, others[: OTHER // 2]])
     images = torch.cat(
         [
@@ -169,7 +169,7 @@ def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
     grid = functional.affine_grid(
         torch.from_numpy(rows).float(), [count, 1, INPUT_SIDE, INPUT_SIDE], align_corners=False
     )
-    # What comes into view beside the image is white, as the paper of a dealt card is.
+    # Pixels from outside the image are white, as the paper of these cards.
     out = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
     share = torch.from_numpy(np.clip(drawn(-0.5, 0.8), 0, None)).float().view(-1, 1, 1, 1)
     if rng.random() < 0.5:

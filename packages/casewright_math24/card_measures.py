@@ -1,4 +1,4 @@
-"""How well a network reads cards, on cards that are drawn afresh."""
+"""Accuracy of a card reader on freshly drawn cards."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_mcbr.fonts import training_fonts, unseen_fonts
 from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import COUNT, draw_style, render_card
 from casewright_math24.non_cards import LEARNED, UNSEEN, Fonts, Kind, draw_non_card
 from casewright_math24.puzzle import LARGEST
+from casewright_mcbr.fonts import training_fonts, unseen_fonts
 
-#: Share of the learned images that are no cards that the threshold refuses, and its bounds.
+#: Share of learned images without a card that the threshold refuses, and its bounds.
 REFUSED, LEAST, MOST = 0.98, 0.2, 0.9
 
 
@@ -33,7 +33,7 @@ def measure(
         Shares from 0 to 1. Of cards, those read right, all four numbers, and not refused:
         ``plain``, ``training_fonts``, ``unseen_fonts`` (turned by up to 15° both);
         ``cards_refused`` in unseen fonts. Of other images those that are refused:
-        ``non_cards_refused`` of the kinds that were learned, in unseen fonts,
+        ``non_cards_refused`` of the learned kinds, in unseen fonts,
         ``unseen_kinds_refused`` of other kinds. And the ``threshold`` itself.
     """
     reader = CardReader(target)
@@ -55,10 +55,10 @@ def measure(
 
 
 def chosen_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float:
-    """Return the confidence below which an image is taken for no card.
+    """Return the least confidence of a card; images below it are refused.
 
-    It is the least one that refuses 98 of 100 learned images in learned fonts that are no cards:
-    cards in unseen fonts are read with less confidence, and are to be read all the same.
+    It is the least value that refuses 98 of 100 images without a card, of learned kinds and fonts:
+    cards in unseen fonts have less confidence, and should still be read.
     """
     rng = np.random.default_rng(seed)
     sure = _sure(CardReader(target), LEARNED, rng, [None, *training_fonts()], count)
@@ -68,13 +68,16 @@ def chosen_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float
 def _read(
     reader: CardReader, rng: np.random.Generator, fonts: Fonts | None, count: int
 ) -> tuple[float, NDArray[np.float32]]:
-    """Return the share of fresh cards read right, and how sure of each; no fonts: plain ones."""
+    """Return the share of fresh cards that are read right, and the confidence of each.
+
+    Without fonts the cards are plain.
+    """
     numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
-    found = reader.probabilities(
+    likely = reader.probabilities(
         render_card(row.tolist(), draw_style(rng, fonts) if fonts else None) for row in numbers
     )
-    sure = found.max(axis=2).min(axis=1)
-    right = (found.argmax(axis=2) + 1 == numbers).all(axis=1) & (sure >= reader.threshold)
+    sure = likely.max(axis=2).min(axis=1)
+    right = (likely.argmax(axis=2) + 1 == numbers).all(axis=1) & (sure >= reader.threshold)
     return float(right.mean()), sure
 
 
@@ -85,6 +88,6 @@ def _sure(
     fonts: Fonts,
     count: int,
 ) -> NDArray[np.float32]:
-    found = reader.probabilities(draw_non_card(kinds, rng, fonts) for _ in range(count))
-    sure: NDArray[np.float32] = found.max(axis=2).min(axis=1)
+    likely = reader.probabilities(draw_non_card(kinds, rng, fonts) for _ in range(count))
+    sure: NDArray[np.float32] = likely.max(axis=2).min(axis=1)
     return sure

@@ -1,4 +1,4 @@
-"""Reading the four numbers off an image of a Math-24 card, offline, in a few milliseconds."""
+"""The reader of cards: the four numbers from an image, offline, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_math24.card_image import card_input
 from casewright.errors import InputError
-from casewright.stores.encoders.onnx_session import inference_session
+from casewright_mcbr.networks import open_network
+from casewright_mcbr.picture import Wanted, opened_picture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from PIL import Image
 
+#: Width and height of the network's input, in pixels.
+INPUT_SIDE = 90
+#: A card is about a square.
+CARD = Wanted("a card", "about as wide as high", least=32, oblong=3)
 #: The network that ships.
 WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
-#: Images that run through the network together.
+#: Images of a batch.
 BATCH = 64
-#: Name, in the model file, of the confidence below which an image is taken for no card.
+#: Name of the least confidence of a card in the model file's metadata.
 THRESHOLD = "least_confidence"
 
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """What a card says.
+    """The numbers of a card.
 
     Attributes:
         numbers: Upper left, upper right, lower left, lower right; each from 1 to 13.
@@ -46,7 +50,7 @@ class CardReader:
     """Reads cards with a trained network; loaded when it is first used, safe between threads.
 
     Args:
-        weights: The network's file; ``None`` for the one that ships.
+        weights: The network's file; ``None`` for the shipped one.
     """
 
     def __init__(self, weights: Path | None = None) -> None:
@@ -56,17 +60,17 @@ class CardReader:
 
     @property
     def threshold(self) -> float:
-        """The confidence below which an image is taken for no card."""
+        """The least confidence of a card; images below it are refused."""
         return self._load()[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
         """Read one card.
 
         Args:
-            image: The bytes of an image file, the path of one, or an image that is open.
+            image: The bytes of an image file, its path, or an open image.
 
         Raises:
-            InputError: The file is not there, or is no image, or a damaged, too small or too large
+            InputError: The file is missing, or is no image, or a damaged, too small or too large
                 one; the image shows no card; the network's file is missing.
         """
         reading = _reading(self.probabilities([image])[0])
@@ -78,44 +82,47 @@ class CardReader:
             )
         return reading
 
-    def read_many(self, images: Iterable[bytes | Path | Image.Image]) -> list[CardReading | None]:
-        """Read several cards, ``None`` for an image that shows no card.
-
-        Raises:
-            InputError: One of them is no image that can be read; the network's file is missing.
-        """
-        threshold = self.threshold
-        made = (_reading(one) for one in self.probabilities(images))
-        return [one if one.confidence >= threshold else None for one in made]
-
     def probabilities(self, images: Iterable[bytes | Path | Image.Image]) -> NDArray[np.float32]:
-        """Return how likely each number from 1 to 13 is at each place, array (n, 4, 13)."""
+        """Return the probabilities of the numbers 1 to 13 in each cell, array (n, 4, 13)."""
         session = self._load()[0]
         inputs = map(card_input, images)
-        found = [np.empty((0, 4, 13), dtype=np.float32)]
-        # One batch at a time: many images would not fit into memory together.
+        batches = [np.empty((0, 4, 13), dtype=np.float32)]
+        # In batches: many images would not fit into memory together.
         while some := list(islice(inputs, BATCH)):
-            found.append(session.run(None, {"images": np.stack(some)})[0])
-        return np.concatenate(found)
+            batches.append(session.run(None, {"images": np.stack(some)})[0])
+        return np.concatenate(batches)
 
     def _load(self) -> tuple[InferenceSession, float]:
         with self._lock:
             if self._loaded is None:
-                if not self._file.is_file():
-                    raise InputError(
-                        f"The card reader's network {self._file} is not there. "
-                        "Train it: casewright finetune math24"
-                    )
-                session = inference_session(self._file, threads=1)
-                told = session.get_modelmeta().custom_metadata_map
-                self._loaded = (session, float(told.get(THRESHOLD, 0.5)))
+                session, metadata = open_network(self._file, "math24")
+                self._loaded = (session, float(metadata.get(THRESHOLD, 0.5)))
             return self._loaded
 
 
 @cache
 def shipped_reader() -> CardReader:
-    """Return the reader that ships; its network is loaded once a process."""
+    """Return the shipped reader; its network is loaded once a process."""
     return CardReader()
+
+
+def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
+    """Return a picture as grey levels from 0 (black) to 1 (white), array (90, 90).
+
+    Its EXIF orientation is applied, its transparent parts become white, and it is scaled.
+
+    Args:
+        image: The bytes of an image file, its path, or an open image.
+
+    Raises:
+        InputError: The file is missing, no image or a damaged one; the image is too small, too
+            large or far from square.
+    """
+    from PIL import Image
+
+    grey = opened_picture(image, CARD).convert("L")
+    scaled = grey.resize((INPUT_SIDE, INPUT_SIDE), Image.Resampling.BILINEAR)
+    return np.asarray(scaled, dtype=np.float32) / np.float32(255)
 
 
 def _reading(probabilities: NDArray[np.float32]) -> CardReading:

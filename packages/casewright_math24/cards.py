@@ -1,7 +1,7 @@
 """Card images of Math-24: four numbers from 1 to 13 in a 2×2 grid, row by row.
 
 The plain setting is that of MCBR-RAG (Marom 2024): one font, upright, clean. A style changes the
-font, turns the card, adds noise, and so on; the same numbers and style give the same image.
+font, turns the card, adds noise and more; the same numbers and style give the same image.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_mcbr.fonts import font_of
 from casewright_math24.puzzle import checked_numbers
+from casewright_mcbr.fonts import font_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -29,17 +29,17 @@ Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], t
 
 @dataclass(frozen=True, slots=True)
 class CardStyle:
-    """How a card looks. The defaults are the plain setting.
+    """The style of a card. The defaults are the plain setting.
 
     Attributes:
         font: A font file; ``None`` for the scalable font that comes with Pillow.
         size: Font size as a share of a cell's height.
-        rotation: Degrees by which the card is turned, counter-clockwise.
+        rotation: In degrees, counter-clockwise.
         noise: Standard deviation of Gaussian noise, in grey levels of 0 to 255.
         blur: Radius of a Gaussian blur, in pixels.
         ink: Grey level of the numbers; lighter than ``paper`` on an inverted card.
-        paper: Grey level of what is behind them.
-        lines: Whether a border and the lines between the cells are drawn.
+        paper: Grey level of the background.
+        lines: Draw a border and lines between the cells.
         offsets: For each number, pixels to the right and down from its cell's centre.
         seed: Of the noise.
     """
@@ -59,12 +59,12 @@ class CardStyle:
 def draw_style(
     rng: np.random.Generator, fonts: Sequence[Path | None], *, rotation: float = 15.0
 ) -> CardStyle:
-    """Draw a style at random.
+    """Return a random style.
 
     Args:
-        rng: Where chance comes from.
-        fonts: The fonts to choose from; none stands for Pillow's own.
-        rotation: The card is turned by at most as many degrees, either way.
+        rng: The random generator.
+        fonts: The fonts to choose from; ``None`` is Pillow's own.
+        rotation: Most degrees of rotation, either way.
     """
     ink, paper = 0, 255
     if rng.random() < 0.7:
@@ -92,7 +92,7 @@ def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image
 
     Args:
         numbers: Four whole numbers from 1 to 13: upper left, upper right, lower left, lower right.
-        style: How it looks; ``None`` for the plain setting.
+        style: Of the card; ``None`` for the plain setting.
 
     Returns:
         A grey image (mode "L") of 180×180 pixels.
@@ -104,7 +104,7 @@ def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image
 
 
 def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.Image:
-    """Draw any four texts as a card, an empty one as an empty cell; see ``render_card``."""
+    """Draw four texts as a card, an empty text as an empty cell; see ``render_card``."""
     from PIL import Image, ImageDraw
 
     chosen = style or CardStyle()
@@ -115,15 +115,15 @@ def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.
         pen.line((CELL, 0, CELL, SIDE), fill=chosen.ink, width=2)
         pen.line((0, CELL, SIDE, CELL), fill=chosen.ink, width=2)
     font = font_of(chosen.font, max(1, round(chosen.size * CELL)))
-    for place, (text, (right, down)) in enumerate(zip(texts, chosen.offsets, strict=True)):
-        row, column = divmod(place, 2)
+    for index, (text, (right, down)) in enumerate(zip(texts, chosen.offsets, strict=True)):
+        row, column = divmod(index, 2)
         centre = ((column + 0.5) * CELL + right, (row + 0.5) * CELL + down)
         pen.text(centre, text, fill=chosen.ink, font=font, anchor="mm")
     return finished(image, chosen)
 
 
 def finished(image: Image.Image, style: CardStyle) -> Image.Image:
-    """Turn, blur and roughen a grey image as a style says."""
+    """Return a grey image with the rotation, blur and noise of a style."""
     from PIL import Image, ImageFilter
 
     if style.rotation:

@@ -1,4 +1,4 @@
-"""Puzzles with a product of two pairs as cases: an image, and the plan that solves it."""
+"""Puzzles with a product of two pairs as cases: an image, and its solutions as plans."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseSchema, Facet
+from casewright.stores.facet import Components
 from casewright_math24.answer import check
 from casewright_math24.cards import render_card
 from casewright_math24.decomposition import (
@@ -17,12 +20,11 @@ from casewright_math24.decomposition import (
     decomposable_problems,
     decompositions,
 )
-from casewright_math24.latent import UNITS, Latent
+from casewright_math24.latent import Latent
 from casewright_math24.prompts import question
 from casewright_math24.puzzle import GOAL, Problem, problem_of
-from casewright.errors import InputError
-from casewright.stores import Binary, Case, CaseSchema, Facet
-from casewright.stores.facet import Components
+from casewright_mcbr.layers import UNITS
+from casewright_mcbr.picture import media_type
 
 #: Reads a card.
 Read = Callable[[bytes], Problem]
@@ -33,7 +35,7 @@ def puzzle_schema(read: Read, latent: Latent) -> CaseSchema:
 
     Args:
         read: T: from an image to its numbers.
-        latent: L: from numbers to what is compared.
+        latent: L: from numbers to latents.
     """
 
     def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
@@ -56,22 +58,22 @@ def puzzle_case(problem: Problem) -> Case:
     """Return a puzzle with its products of two pairs as a case, its card in the plain style.
 
     Raises:
-        InputError: It has none.
+        InputError: The puzzle has no such product.
     """
-    found = decompositions(problem)
-    if not found:
+    solutions = decompositions(problem)
+    if not solutions:
         raise InputError(f"{problem} has no product of two pairs that is {GOAL}.")
-    return solved_case(card_image(problem), problem, found)
+    return solved_case(card_image(problem), problem, solutions)
 
 
-def solved_case(image: bytes, problem: Problem, found: Sequence[Decomposition]) -> Case:
-    """Return a card with what solves it as a case."""
+def solved_case(image: bytes, problem: Problem, solutions: Sequence[Decomposition]) -> Case:
+    """Return a card with its solutions as a case."""
     return Case(
         problem={"card": Binary(media_type(image), image)},
         solution={
-            "plans": [list(one.kind) for one in found],
-            "expressions": [one.expression for one in found],
-            "text": "; or ".join(told(problem, one) for one in found),
+            "plans": [list(solution.kind) for solution in solutions],
+            "expressions": [solution.expression for solution in solutions],
+            "text": "; or ".join(solution_text(problem, solution) for solution in solutions),
         },
         result=GOAL,
         metadata={"numbers": list(problem), "puzzle": puzzle_key(problem)},
@@ -79,7 +81,7 @@ def solved_case(image: bytes, problem: Problem, found: Sequence[Decomposition]) 
 
 
 def puzzle_key(problem: Problem) -> str:
-    """Return what all cases of a puzzle have as the metadata field ``puzzle``."""
+    """Return the value of the metadata field ``puzzle``, the same for all cases of a puzzle."""
     return " ".join(map(str, problem))
 
 
@@ -90,24 +92,16 @@ def puzzle_cases() -> list[Case]:
 
 def card_image(problem: Sequence[int]) -> bytes:
     """Return a card in the plain style as a PNG file."""
-    made = io.BytesIO()
-    render_card(problem).save(made, format="PNG")
-    return made.getvalue()
-
-
-def media_type(image: bytes) -> str:
-    """Return an image file's IANA media type."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(image)) as opened:
-        return opened.get_format_mimetype() or "image/png"
+    buffer = io.BytesIO()
+    render_card(problem).save(buffer, format="PNG")
+    return buffer.getvalue()
 
 
 def numbers_of(problem: Components, read: Read) -> Problem:
     """Return the numbers on a problem's card.
 
     Raises:
-        InputError: It is no image, or shows no card.
+        InputError: The card is no image, or shows no card.
     """
     card = problem.get("card")
     if not isinstance(card, Binary):
@@ -116,32 +110,33 @@ def numbers_of(problem: Components, read: Read) -> Problem:
 
 
 def plans_of(case: Case) -> list[Class]:
-    """Return a case's plans: larger factors with the places of their pairs."""
+    """Return a case's plans: larger factors with the indices of their pairs."""
     return [(larger, first, last) for larger, first, last in case.solution["plans"]]
 
 
-def told(problem: Problem, one: Decomposition) -> str:
+def solution_text(problem: Problem, solution: Decomposition) -> str:
     """Return a decomposition in words."""
-    first, last = (problem[place] for place in one.pair)
+    first, last = (problem[index] for index in solution.pair)
     return (
-        f"make {one.larger} of {first} and {last} ({one.made_by}), and {one.smaller} of the other "
-        f"two ({one.rest_by}): {one.larger} * {one.smaller} = {GOAL}"
+        f"make {solution.larger} of {first} and {last} ({solution.made_by}), and "
+        f"{solution.smaller} of the other two ({solution.rest_by}): "
+        f"{solution.larger} * {solution.smaller} = {GOAL}"
     )
 
 
 def case_text(case: Case) -> str:
-    """Return a case as text: the puzzle and how it is solved."""
+    """Return a case as text: the puzzle and its solutions."""
     return f"{question(problem_of(case.metadata['numbers']))}: {case.solution['text']}"
 
 
 def proved(case: Case) -> str | None:
-    """Revise: return why a case may not be kept, ``None`` where its solution is proved."""
+    """Return why a case may not be kept (Revise); ``None`` if its solution is proved."""
     given: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
     expressions = given.get("expressions") if isinstance(given, dict) else None
     if not expressions:
         return "It has no expression."
     for expression in expressions:
-        if not (found := check(str(expression), problem)).right:
-            return found.why
+        if not (verdict := check(str(expression), problem)).right:
+            return verdict.why
     return None

@@ -1,4 +1,4 @@
-"""`casewright bench math24` and `casewright finetune math24`, as entry points of the core."""
+"""`casewright bench math24` and `casewright finetune math24`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from casewright.serve.cli.options import AsJson, ChatModel, Plot
+from casewright.serve.cli.bench.report import show
+from casewright.serve.cli.options import AsJson, Plot
+from casewright_mcbr.commands import ChatModel, OutputFolder, check_folder, show_trained
 
-bench = typer.Typer(add_completion=False)
-finetune = typer.Typer(add_completion=False)
 
-
-@bench.command("math24")
 def bench_math24(
     data: Annotated[
         Path,
@@ -44,15 +42,11 @@ def bench_math24(
     """
     from casewright_math24.bench import measure_math24
 
-    measure_math24(data, chat, runs, nested=nested).show(as_json=as_json, plot=plot)
+    show(measure_math24(data, chat, runs, nested=nested), as_json=as_json, plot=plot)
 
 
-@finetune.command("math24")
 def finetune_math24(
-    target: Annotated[
-        Path,
-        typer.Option("--output", help="The folder to write both networks to.", metavar="FOLDER"),
-    ],
+    target: OutputFolder,
     steps: Annotated[
         int, typer.Option(min=1, help="Training steps of the card reader, 64 images each.")
     ] = 1600,
@@ -63,12 +57,12 @@ def finetune_math24(
 
     Some ten minutes on one core. The figures stand beside those of the networks that ship.
     """
-    from casewright_math24.training import TOLERANCE, shipped_figures, train_math24
-    from casewright.errors import InputError
-    from casewright_mcbr.trained import show_trained
+    from casewright_math24.latent import FILE
+    from casewright_math24.training import train_math24
+    from casewright_mcbr.training import read_figures
 
-    if target.exists() and not target.is_dir():
-        raise InputError(f"--output {target} is a file. Give a folder.")
-    shipped = shipped_figures()
+    check_folder(target)
+    # Read first: the output may be the folder of the shipped figures.
+    shipped = read_figures(FILE.parent)
     figures = train_math24(target, seed=seed, steps=steps)
-    show_trained(figures, shipped, TOLERANCE, target, as_json=as_json)
+    show_trained(figures, shipped, target, as_json=as_json)

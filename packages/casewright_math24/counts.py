@@ -1,7 +1,7 @@
-"""What a problem's numbers can make two by two: the 40 counts of the paper's features.
+"""The paper's features of a problem: 40 counts of pairs that make a factor of 24.
 
-For each factor of 24 how many of the six pairs can make it, and for each number how many of its
-three pairs can, as shares. A count says nothing of which pairs complete each other.
+For each factor of 24, they are the share of the six pairs that can make it, and for each number the
+share of its three pairs. Counts do not show which pairs complete each other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from casewright_math24.decomposition import pair_values
 from casewright_math24.puzzle import LARGEST, Problem
 
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
-#: Of all pairs, and of each of the four numbers' pairs.
+#: Counts of all pairs, and of the pairs of each of the four numbers.
 COUNTS = 5 * len(FACTORS)
 #: The numbers themselves, then the counts.
 INPUTS = 4 + COUNTS
@@ -37,6 +37,6 @@ def counts(problem: Problem) -> NDArray[np.float32]:
 
 
 def inputs(problem: Problem) -> NDArray[np.float32]:
-    """Return what the latent network reads, array (44,): the numbers from 0 to 1, the counts."""
+    """Return the latent network's input, array (44,): the numbers from 0 to 1, the counts."""
     numbers = (np.array(problem, dtype=np.float32) - 1) / (LARGEST - 1)
     return np.concatenate([numbers, counts(problem)])

@@ -1,26 +1,27 @@
-"""Solutions that are a product of two pairs: what a case of Math-24 knows (MCBR-RAG, section 5).
+"""Solutions that are a product of two pairs: the solutions of cases (MCBR-RAG, section 5).
 
-One pair of the numbers makes 24, 12, 8 or 6, the other 1, 2, 3 or 4. A decomposition's class is the
-larger factor with the places of the pair that makes it, in the ascending problem.
+One pair of the numbers makes 24, 12, 8 or 6, the other 1, 2, 3 or 4. The class of a decomposition
+is the larger factor with the indices of the pair that makes it, in the ascending problem.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
 
+from casewright_math24.answer import SIGNS, check, read_expression
 from casewright_math24.puzzle import GOAL, Problem, all_problems
-from casewright_math24.solver import combined
 
 #: The larger factors.
 CATEGORIES = (24, 12, 8, 6)
-#: Places of the pair that makes the larger factor.
+#: Indices of the pair that makes the larger factor.
 PAIRS = tuple(combinations(range(4), 2))
 
-#: Larger factor, and the two places of the pair that makes it.
+#: Larger factor, and the two indices of the pair that makes it.
 Class = tuple[int, int, int]
 
 
@@ -30,9 +31,9 @@ class Decomposition:
 
     Attributes:
         larger: The larger factor, one of ``CATEGORIES``.
-        pair: Places of the two numbers that make it; of equal numbers the first ones.
+        pair: Indices of the two numbers that make it; of equal numbers the first ones.
         made_by: An expression of the pair that is the larger factor.
-        rest_by: An expression of the other two that is the smaller one.
+        rest_by: An expression of the other two that is the smaller factor.
     """
 
     larger: int
@@ -53,27 +54,27 @@ class Decomposition:
     @property
     def expression(self) -> str:
         """All four numbers as one expression that is 24."""
-        return f"{_bracketed(self.made_by)} * {_bracketed(self.rest_by)}"
+        return f"({self.made_by}) * ({self.rest_by})"
 
 
 def decompositions(problem: Problem) -> list[Decomposition]:
-    """Return a problem's decompositions, one for each class and way to make its factors."""
-    found: dict[tuple[Class, str, str], Decomposition] = {}
+    """Return a problem's decompositions, one for each class and pair of expressions."""
+    solutions: dict[tuple[Class, str, str], Decomposition] = {}
     for pair in PAIRS:
-        rest = tuple(place for place in range(4) if place not in pair)
-        made, other = _values(problem, pair), _values(problem, rest)
+        rest = tuple(index for index in range(4) if index not in pair)
+        first, other = _values(problem, pair), _values(problem, rest)
         for larger in CATEGORIES:
-            places = first_places(problem, [problem[place] for place in pair])
-            for made_by in made.get(Fraction(larger), ()):
+            places = first_places(problem, [problem[index] for index in pair])
+            for made_by in first.get(Fraction(larger), ()):
                 for rest_by in other.get(Fraction(GOAL, larger), ()):
-                    one = Decomposition(larger, places, made_by, rest_by)
-                    found.setdefault((one.kind, made_by, rest_by), one)
-    return list(found.values())
+                    solution = Decomposition(larger, places, made_by, rest_by)
+                    solutions.setdefault((solution.kind, made_by, rest_by), solution)
+    return list(solutions.values())
 
 
 def classes(problem: Problem) -> set[Class]:
-    """Return the classes of a problem's decompositions; none where it has no product of pairs."""
-    return {one.kind for one in decompositions(problem)}
+    """Return the classes of a problem's decompositions."""
+    return {solution.kind for solution in decompositions(problem)}
 
 
 @cache
@@ -82,37 +83,54 @@ def decomposable_problems() -> tuple[Problem, ...]:
     return tuple(problem for problem in all_problems() if decompositions(problem))
 
 
+def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
+    """Return an expression as a decomposition; ``None`` if it is wrong, or of another form."""
+    if not check(expression, problem).right:
+        return None
+    whole = ast.parse(expression.translate(SIGNS), mode="eval").body
+    if not isinstance(whole, ast.BinOp) or not isinstance(whole.op, ast.Mult):
+        return None
+    sides = [(*read_expression(side), ast.unparse(side)) for side in (whole.left, whole.right)]
+    (larger, pair, made_by), (_, rest, rest_by) = sorted(sides, key=lambda side: -side[0])
+    if len(pair) != 2 or len(rest) != 2 or larger not in CATEGORIES:
+        return None
+    return Decomposition(int(larger), first_places(problem, pair), made_by, rest_by)
+
+
 def pair_expressions(problem: Problem, pair: tuple[int, ...], wanted: int) -> list[str]:
-    """Return the expressions by which two of a problem's numbers make a number."""
+    """Return the expressions of two of a problem's numbers that have a value."""
     return list(_values(problem, pair).get(Fraction(wanted), ()))
 
 
 def pair_values(first: int, second: int) -> set[Fraction]:
-    """Return what two numbers make by one operation, in either order."""
+    """Return the results of one operation on two numbers, in either order."""
     return {value for value, _ in _ways(first, second)}
 
 
 def _ways(first: int, second: int) -> Iterator[tuple[Fraction, str]]:
-    return combined((Fraction(first), str(first)), (Fraction(second), str(second)))
+    """Yield the results of one operation on two numbers, in either order, with expressions."""
+    yield Fraction(first + second), f"{first} + {second}"
+    yield Fraction(first * second), f"{first} * {second}"
+    yield Fraction(first - second), f"{first} - {second}"
+    yield Fraction(second - first), f"{second} - {first}"
+    # The numbers of a puzzle are at least 1.
+    yield Fraction(first, second), f"{first} / {second}"
+    yield Fraction(second, first), f"{second} / {first}"
 
 
 def _values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]]:
-    made: dict[Fraction, list[str]] = {}
+    """Return the values of a pair, each with its expressions."""
+    values: dict[Fraction, list[str]] = {}
     for value, expression in _ways(problem[pair[0]], problem[pair[1]]):
-        ways = made.setdefault(value, [])
-        plain = expression.removeprefix("(").removesuffix(")")
-        if plain not in ways:
-            ways.append(plain)
-    return made
+        ways = values.setdefault(value, [])
+        if expression not in ways:
+            ways.append(expression)
+    return values
 
 
 def first_places(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
-    """Return the places of two of a problem's numbers, of equal ones the first that are free."""
+    """Return the indices of two of a problem's numbers, of equal numbers the first free ones."""
     low, high = sorted(numbers)
     first = problem.index(low)
     rest = [*problem[:first], *problem[first + 1 :]]
     return first, rest.index(high) + 1
-
-
-def _bracketed(expression: str) -> str:
-    return f"({expression})"

@@ -1,4 +1,4 @@
-"""L: a problem as the 64 numbers that a trained network makes of it (MCBR-RAG, section 5.1)."""
+"""L: a problem as the 64 numbers that a trained network computes of it (MCBR-RAG, section 5.1)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright_math24.counts import INPUTS, inputs
 from casewright_math24.puzzle import Problem
-from casewright.errors import InputError
+from casewright_mcbr.layers import (
+    UNITS,
+    Floats,
+    Layer,
+    forward,
+    other_network,
+    read_arrays,
+    write_arrays,
+)
 
-#: Numbers of a latent.
-UNITS = 64
 FILE = Path(__file__).parent / "weights" / "latent.npz"
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,57 +30,48 @@ class Latent:
 
     Attributes:
         layers: Weights (out, in) and biases (out) of each layer.
-        name: Tells it from others that were trained otherwise.
-        last: Whether the last layer's negative numbers become 0, as in the paper's network, whose
-            latent is a hidden layer.
+        name: Identifies the training.
+        last: Whether ReLU follows the last layer, as in the paper's network, whose latent is a
+            hidden layer.
     """
 
-    layers: Sequence[tuple[Floats, Floats]]
+    layers: Sequence[Layer]
     name: str
     last: bool
 
     def vectors(self, problems: Sequence[Problem]) -> Floats:
-        """Return the latents of n problems, array (n, 64), not scaled."""
+        """Return the latents of n problems, array (n, 64), not normalised."""
         if not problems:
             return np.zeros((0, UNITS), dtype=np.float32)
-        made = np.stack([inputs(problem) for problem in problems])
-        for number, (weight, bias) in enumerate(self.layers, 1):
-            made = made @ weight.T + bias
-            if number < len(self.layers) or self.last:
-                made = np.maximum(made, 0)
-        return np.asarray(made, dtype=np.float32)
+        vectors = forward(np.stack([inputs(problem) for problem in problems]), self.layers)
+        return np.maximum(vectors, 0) if self.last else vectors
 
     def save(self, file: Path) -> None:
-        """Write it as one file of arrays."""
-        arrays: dict[str, Any] = {
+        """Write the network as one file."""
+        arrays = {
             f"{kind}{number}": array
-            for number, pair in enumerate(self.layers)
-            for kind, array in zip(("weight", "bias"), pair, strict=True)
+            for number, layer in enumerate(self.layers)
+            for kind, array in zip(("weight", "bias"), layer, strict=True)
         }
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("wb") as target:
-            np.savez(target, name=np.array(self.name), last=np.array(self.last), **arrays)
+        write_arrays(file, {"name": self.name, "last": self.last, **arrays})
 
 
 def load_latent(file: Path = FILE) -> Latent:
     """Read a latent network.
 
     Raises:
-        InputError: The file is not there, or holds something else.
+        InputError: The file is missing, or holds something else.
     """
+    arrays = read_arrays(file, "latent network", "math24")
     try:
-        with np.load(file, allow_pickle=False) as read:
-            layers = [
-                (read[f"weight{n}"], read[f"bias{n}"]) for n in range((len(read.files) - 2) // 2)
-            ]
-            found = Latent(layers, str(read["name"]), bool(read["last"]))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise InputError(
-            f"{file} holds no latent network. Train it: casewright finetune math24"
-        ) from error
-    if not layers or layers[0][0].shape[1] != INPUTS or layers[-1][0].shape[0] != UNITS:
-        raise InputError(f"{file} is of another network. Train it: casewright finetune math24")
-    return found
+        layers = [(arrays[f"weight{n}"], arrays[f"bias{n}"]) for n in range(len(arrays) // 2 - 1)]
+        latent = Latent(layers, str(arrays["name"]), bool(arrays["last"]))
+        fits = layers[0][0].shape[1] == INPUTS and layers[-1][0].shape[0] == UNITS
+    except (KeyError, IndexError):
+        fits = False
+    if not fits:
+        raise other_network(file, "math24")
+    return latent
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The networks whose inner numbers are latents: the paper's, and one taught to compare."""
+"""The networks of the latents: the paper's, and one that is trained by comparison."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import torch
 from torch import Tensor, nn
 
 from casewright_math24.counts import INPUTS
-from casewright_math24.latent import UNITS
+from casewright_mcbr.layers import UNITS
 
-#: Hidden numbers of the network that compares.
+#: Hidden units of the network that is trained by comparison.
 WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """Numbers and counts, a layer of 64 that is the latent, and flags of the solution's classes.
+    """The paper's network: a hidden layer of 64, the latent, and flags of the solution's classes.
 
     Args:
-        flags: How many flags there are.
-        dropout: Share of the latent's numbers that a training step leaves out.
+        flags: Number of flags.
+        dropout: Of the latent.
     """
 
     def __init__(self, flags: int, dropout: float) -> None:
@@ -31,16 +31,16 @@ class PaperNetwork(nn.Module):
 
     def forward(self, problems: Tensor) -> Tensor:
         """Return logits of the flags, tensor (n, flags), for inputs (n, 44)."""
-        made: Tensor = self.flags(self.dropout(self.norm(torch.relu(self.hidden(problems)))))
-        return made
+        logits: Tensor = self.flags(self.dropout(self.norm(torch.relu(self.hidden(problems)))))
+        return logits
 
 
 class ComparingNetwork(nn.Module):
-    """Two layers, the second of which is the latent, and the classes that it should tell.
+    """A network of two layers, the second of which is the latent, with a head for the classes.
 
     Args:
-        classes: How many classes there are.
-        dropout: Share of the hidden numbers that a training step leaves out.
+        classes: Number of classes.
+        dropout: Of the hidden layer.
     """
 
     def __init__(self, classes: int, dropout: float) -> None:

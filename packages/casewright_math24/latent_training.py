@@ -1,9 +1,8 @@
-"""Training of latents: as the paper does, without its test cases, and by comparison."""
+"""The training of latents: the paper's, without its test cases, and one by comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,29 +13,30 @@ from casewright_math24.counts import inputs
 from casewright_math24.decomposition import CATEGORIES, Class
 from casewright_math24.latent import Latent
 from casewright_math24.puzzle import Problem
+from casewright_mcbr.training import arrays_of, seeded, step
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
-#: A flag for each larger factor, and for each of the four places in its pair.
+#: Flags: each larger factor, and each of the four indices in its pair.
 FLAGS = 5 * len(CATEGORIES)
-#: The paper's settings; where it draws one of two, the mean.
+#: The paper's settings; of a range, its mean.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
-#: Of the training by comparison.
+#: Settings of the training by comparison.
 STEPS, COMPARING_RATE, DECAY, COMPARING_DROPOUT = 1000, 3e-3, 1e-2, 0.2
 NOISE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What the loss of the training by comparison is made with.
+    """Settings of the loss of the training by comparison.
 
-    These were chosen on the training cases of all published splits together, so that each test
-    puzzle took part by the other splits; ``bench math24 --nested`` chooses within each split.
+    The defaults were chosen on the training cases of all published splits together, so that each
+    test puzzle took part by the other splits; ``bench math24 --nested`` chooses within each split.
 
     Attributes:
         temperature: Of the softmax over likenesses.
-        same_class: Share of the loss by common classes; the rest is by common larger factors.
+        same_class: Share of the loss of common classes; the rest is of common larger factors.
     """
 
     temperature: float = 0.1
@@ -51,21 +51,21 @@ def train_paper_latent(
 ) -> Latent:
     """Train the paper's network to flag the classes of problems (MCBR-RAG, section 5.1).
 
-    The paper lowers the learning rate by the loss of its test cases; here it falls by a cosine, and
-    no other case is looked at.
+    The paper lowers the learning rate by the loss of its test cases; here it follows a cosine, and
+    no test case takes part.
 
     Args:
-        problems: What is learned from.
-        classes: The classes of each.
-        seed: Of the weights and of the order.
-        epochs: How often each is seen.
+        problems: The training set.
+        classes: The classes of each problem.
+        seed: Of weights and order.
+        epochs: Passes over the problems.
     """
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     from casewright_math24.latent_network import PaperNetwork
 
-    with _seeded(seed):
+    with seeded(seed):
         network = PaperNetwork(FLAGS, DROPOUT)
         given, wanted = _inputs(problems), torch.tensor(np.stack([_flags(c) for c in classes]))
         steps = epochs * -(-len(problems) // BATCH)
@@ -75,8 +75,8 @@ def train_paper_latent(
             for batch in torch.randperm(len(problems)).split(BATCH):
                 loss = binary_cross_entropy_with_logits(network(given[batch]), wanted[batch])
                 loss = loss + PENALTY * network.hidden.weight.square().sum()
-                _step(loss, optimizer, schedule)
-    return Latent([_arrays(network.hidden)], f"math24-paper-{seed}", last=True)
+                step(loss, optimizer, schedule)
+    return Latent([arrays_of(network.hidden)], f"math24-paper-{seed}", last=True)
 
 
 def train_comparing_latent(
@@ -87,30 +87,30 @@ def train_comparing_latent(
     steps: int = STEPS,
     contrast: Contrast = Contrast(),
 ) -> Latent:
-    """Train a latent by which problems of a common class are near (Khosla et al. 2020).
+    """Train a latent in which problems of a common class are near (Khosla et al. 2020).
 
-    The loss is a supervised contrast of all problems with each other: those that share a class are
-    to be nearest, then those that share a larger factor; beside it the classes are to be told.
+    The loss is a supervised contrast of all problems: by common classes and by common larger
+    factors, plus a classification of the classes.
 
     Args:
-        problems: What is learned from.
-        classes: The classes of each.
-        seed: Of the weights, the noise and the dropout.
-        steps: Each of them over all problems.
-        contrast: What the loss is made with.
+        problems: The training set.
+        classes: The classes of each problem.
+        seed: Of weights, noise and dropout.
+        steps: Each over all problems.
+        contrast: Settings of the loss.
     """
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     from casewright_math24.latent_network import ComparingNetwork
 
-    known = sorted({one for own in classes for one in own})
+    known = sorted({label for own in classes for label in own})
     same = _common([set(own) for own in classes])
     alike = _common([{larger for larger, *_ in own} for own in classes])
-    with _seeded(seed):
+    with seeded(seed):
         network = ComparingNetwork(len(known), COMPARING_DROPOUT)
         given = _inputs(problems)
-        wanted = torch.tensor([[float(one in own) for one in known] for own in classes])
+        wanted = torch.tensor([[float(label in own) for label in known] for own in classes])
         optimizer = torch.optim.AdamW(network.parameters(), COMPARING_RATE, weight_decay=DECAY)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
@@ -120,13 +120,13 @@ def train_comparing_latent(
             )
             loss = contrast.same_class * by_class + (1 - contrast.same_class) * by_factor
             loss = loss + binary_cross_entropy_with_logits(logits, wanted) / 2
-            _step(loss, optimizer, schedule)
-    layers = [_arrays(network.first), _arrays(network.latent)]
+            step(loss, optimizer, schedule)
+    layers = [arrays_of(network.first), arrays_of(network.latent)]
     return Latent(layers, f"math24-comparing-{seed}", last=False)
 
 
 def _contrast(latents: Tensor, pairs: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrastive loss of latents of length 1; ``pairs`` belong together."""
+    """Return the supervised contrastive loss of latents of length 1; ``pairs`` are positive."""
     import torch
 
     itself = torch.eye(len(latents), dtype=torch.bool)
@@ -138,7 +138,7 @@ def _contrast(latents: Tensor, pairs: Tensor, temperature: float) -> Tensor:
 
 
 def _common(sets: Sequence[set[Any]]) -> Tensor:
-    """Return which two different ones have an element in common, tensor (n, n)."""
+    """Return True for pairs of different sets with a common element, tensor (n, n)."""
     import torch
 
     return torch.tensor(
@@ -147,35 +147,14 @@ def _common(sets: Sequence[set[Any]]) -> Tensor:
 
 
 def _flags(classes: Collection[Class]) -> NDArray[np.float32]:
-    made = np.zeros(FLAGS, dtype=np.float32)
+    flags = np.zeros(FLAGS, dtype=np.float32)
     for larger, first, second in classes:
         start = 5 * CATEGORIES.index(larger)
-        made[[start, start + 1 + first, start + 1 + second]] = 1
-    return made
+        flags[[start, start + 1 + first, start + 1 + second]] = 1
+    return flags
 
 
 def _inputs(problems: Sequence[Problem]) -> Tensor:
     import torch
 
     return torch.tensor(np.stack([inputs(problem) for problem in problems]))
-
-
-def _arrays(layer: nn.Linear) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return layer.weight.detach().numpy().copy(), layer.bias.detach().numpy().copy()
-
-
-def _step(loss: Tensor, optimizer: Any, schedule: Any) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    schedule.step()
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Let torch draw by the seed, and leave its state as it was."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield

@@ -1,7 +1,7 @@
-"""Images that are no cards, for a reader to learn, and be tested, that it must refuse them.
+"""Images without a card, which the reader learns to refuse.
 
-``LEARNED`` kinds are shown in training (outlier exposure, Hendrycks et al. 2019). ``UNSEEN`` kinds
-never are: how many of them are refused says more about pictures that nobody thought of.
+The training uses ``LEARNED`` kinds alone (outlier exposure, Hendrycks et al. 2019); the share of
+refused ``UNSEEN`` kinds estimates that of images of other kinds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_mcbr.fonts import font_of
 from casewright_math24.cards import (
     CELL,
     SIDE,
@@ -21,6 +20,7 @@ from casewright_math24.cards import (
     finished,
     render_texts,
 )
+from casewright_mcbr.fonts import font_of
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Fonts = Sequence[Path | None]
 Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
-#: Letters that look like no digit in any font.
+#: Letters unlike digits in every font.
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
 
@@ -38,7 +38,7 @@ def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fo
 
 
 def strange_text(rng: np.random.Generator) -> str:
-    """Return what may stand in a cell but is no number from 1 to 13: letters, 0, 14 and more."""
+    """Return a text that is no number from 1 to 13: letters, 0, 14 and more."""
     chance = rng.random()
     if chance < 0.4:
         return str(rng.integers(14, 100))
@@ -59,7 +59,7 @@ def _blank(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _noise(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Noise of one coarseness; of some coarsenesses together it looks like a photograph."""
+    """Draw noise of one or several scales, like a photograph."""
     scales = rng.choice([1, 2, 4, 8, 16, 32], size=int(rng.integers(1, 5)), replace=False)
     return _grey(sum((_cloud(rng, int(scale)) for scale in scales), np.zeros((SIDE, SIDE))))
 
@@ -74,21 +74,21 @@ def _gradient(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _scene(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Large shapes of many greys on a cloudy ground."""
+    """Draw large shapes of many greys on a cloudy ground."""
     image = _grey(_cloud(rng, 32) + _cloud(rng, 16))
     _shapes_on(image, rng, int(rng.integers(3, 12)), None)
     return finished(image, style)
 
 
 def _shapes(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Lines and outlines in the style's ink."""
+    """Draw lines and outlines in the style's ink."""
     image = render_texts([""] * 4, CardStyle(ink=style.ink, paper=style.paper, lines=style.lines))
     _shapes_on(image, rng, int(rng.integers(1, 14)), style.ink)
     return finished(image, style)
 
 
 def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Lines of text, a few large words or many small ones."""
+    """Draw lines of text, with a few large words or many small ones."""
     image, pen = _sheet(style)
     height = int(rng.integers(9, 48))
     font = font_of(style.font, height)
@@ -102,13 +102,13 @@ def _words(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _large(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """One number or letter in the middle."""
+    """Draw a number or a letter in the middle."""
     text = str(rng.integers(0, 100)) if rng.random() < 0.7 else word(rng, 1)
     return _placed([text], [(0.5, 0.5)], rng.uniform(0.25, 0.9), style)
 
 
 def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Numbers in rows and columns, but not two of each."""
+    """Draw numbers in another grid than 2×2."""
     rows, columns = (
         (1, 2),
         (2, 1),
@@ -131,18 +131,18 @@ def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Numbers anywhere, more than four or fewer."""
+    """Draw scattered numbers, more than four or fewer."""
     places = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
     texts = [str(rng.integers(1, 14)) for _ in places]
     return _placed(texts, [(x, y) for x, y in places], rng.uniform(0.12, 0.3), style)
 
 
 def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """A card of which some cells are empty or hold no number from 1 to 13."""
+    """Draw a card with some empty cells, or with texts that are no numbers from 1 to 13."""
     texts = [str(rng.integers(1, 14)) for _ in range(4)]
     empty = rng.random() < 0.5
-    for place in rng.choice(4, size=int(rng.integers(1, 5)), replace=False):
-        texts[int(place)] = "" if empty else strange_text(rng)
+    for index in rng.choice(4, size=int(rng.integers(1, 5)), replace=False):
+        texts[int(index)] = "" if empty else strange_text(rng)
     return render_texts(texts, style)
 
 
@@ -153,7 +153,7 @@ def _checkers(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """A bar chart with numbers under its axis."""
+    """Draw a bar chart with numbers under its axis."""
     image, pen = _sheet(style)
     count = int(rng.integers(3, 7))
     wide = (SIDE - 30) / count
@@ -166,7 +166,7 @@ def _bars(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _smiley(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Four faces in a grid: the layout of a card without a number."""
+    """Draw four faces in a 2×2 grid: the layout of a card without numbers."""
     image, pen = _sheet(style)
     for left in (0, CELL):
         for top in (0, CELL):
@@ -235,7 +235,7 @@ def _shapes_on(image: Image.Image, rng: np.random.Generator, count: int, ink: in
 
 
 def _cloud(rng: np.random.Generator, scale: int) -> np.ndarray:
-    """Smooth noise (180, 180) whose features are about ``scale`` pixels wide."""
+    """Return smooth noise (180, 180) with features about ``scale`` pixels wide."""
     from PIL import Image
 
     small = rng.standard_normal((SIDE // scale + 2,) * 2).astype(np.float32)

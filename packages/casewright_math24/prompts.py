@@ -5,12 +5,14 @@ After MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from casewright_math24.answer import FINAL, Check
+from casewright.planner.chat_call import Chat
+from casewright_math24.answer import FINAL, Check, check, final_answer
 from casewright_math24.decomposition import CATEGORIES, Class
 from casewright_math24.puzzle import GOAL, Problem
+from casewright_mcbr.dialogue import dialogue
 
 Kind = Literal["none", "general", "top"]
 KINDS: tuple[Kind, ...] = ("none", "general", "top")
@@ -41,14 +43,28 @@ def prompt(problem: Problem, kind: Kind, plans: Sequence[Class] = ()) -> str:
     return f"{question(problem)}\n\nA hint that may help:\n{hint}"
 
 
-def second(told: Check) -> str:
-    """Return what is said of a first attempt that was wrong."""
-    return f"{told.expression or 'Your answer'} is not right. {told.why} Try once more."
+def second(verdict: Check) -> str:
+    """Return the message after a wrong attempt."""
+    return f"{verdict.expression or 'Your answer'} is not right. {verdict.why} Try once more."
+
+
+def tries(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
+    """Yield the expressions of a chat model's answers, without end; empty where there is none.
+
+    Args:
+        chat: The model.
+        query: Its first message; see ``prompt``.
+        problem: The numbers, for the check that the model reads before another answer.
+    """
+    for answer in dialogue(
+        chat, ROLE, query, lambda answer: second(check(final_answer(answer), problem))
+    ):
+        yield final_answer(answer)
 
 
 def _general() -> str:
     larger = ", ".join(map(str, CATEGORIES))
-    smaller = ", ".join(str(GOAL // one) for one in CATEGORIES)
+    smaller = ", ".join(str(GOAL // factor) for factor in CATEGORIES)
     return (
         f"Let two of the numbers make one of {larger}, and the other two make {smaller} in that "
         f"order. The product of the two is {GOAL}."

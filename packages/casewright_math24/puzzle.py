@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 from casewright.errors import InputError
 
-#: What the numbers are to make.
+#: The goal of a puzzle.
 GOAL = 24
 #: The largest number on a card: a king.
 LARGEST = 13
@@ -17,10 +17,10 @@ Problem = tuple[int, int, int, int]
 
 
 def checked_numbers(numbers: Sequence[int]) -> Problem:
-    """Return four numbers of a puzzle in their order.
+    """Return the four numbers of a puzzle in their order.
 
     Raises:
-        InputError: These are not four whole numbers from 1 to 13.
+        InputError: They are not four whole numbers from 1 to 13.
     """
     try:
         if any(isinstance(number, bool) for number in numbers):
@@ -54,4 +54,6 @@ def problem_of(numbers: Sequence[int]) -> Problem:
 
 def all_problems() -> list[Problem]:
     """Return all 1,820 problems, each once, in order."""
-    return [problem_of(made) for made in combinations_with_replacement(range(1, LARGEST + 1), 4)]
+    return [
+        problem_of(numbers) for numbers in combinations_with_replacement(range(1, LARGEST + 1), 4)
+    ]

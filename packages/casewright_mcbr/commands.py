@@ -1,37 +1,51 @@
-"""Figures of a training beside those of what ships."""
+"""Options and output that the commands of both applications share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from casewright.errors import InputError
+
+ChatModel = Annotated[
+    str | None,
+    typer.Option("--chat", help="Also ask a chat model, as provider:model.", metavar="NAME"),
+]
+OutputFolder = Annotated[
+    Path,
+    typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
+]
+#: Allowed difference between figures of two trainings, whose machines round sums differently.
+TOLERANCE = 0.02
+
+
+def check_folder(target: Path) -> None:
+    """Raise ``InputError`` if the output folder is a file."""
+    if target.exists() and not target.is_dir():
+        raise InputError(f"--output {target} is a file. Give a folder.")
+
 
 def show_trained(
-    figures: Mapping[str, float],
-    shipped: Mapping[str, float],
-    tolerance: float,
-    target: Path,
-    *,
-    as_json: bool,
+    figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
-    """Print both, and whether they agree.
+    """Print the figures of a training beside those of the shipped networks, and the verdict.
 
     Args:
         figures: Of the training.
-        shipped: Of the training of what ships.
-        tolerance: How far two may be apart.
-        target: Where the training wrote to.
-        as_json: Whether JSON is printed.
+        shipped: Of the training of the shipped networks.
+        target: Folder that the training wrote to.
+        as_json: Print JSON.
     """
     from casewright.serve.cli.output import print_json, print_table
 
-    within = all(abs(figures[name] - shipped[name]) <= tolerance for name in shipped)
+    within = all(abs(figures[name] - shipped[name]) <= TOLERANCE for name in shipped)
     if as_json:
         print_json({"figures": dict(figures), "shipped": dict(shipped), "within_tolerance": within})
         return
     rows = [[name, value, shipped.get(name)] for name, value in figures.items()]
     print_table(["figure", "trained now", "as shipped"], rows, str(target))
     verdict = "All" if within else "Not all"
-    typer.echo(f"{verdict} are within {tolerance} of those that ship.")
+    typer.echo(f"{verdict} are within {TOLERANCE} of those that ship.")

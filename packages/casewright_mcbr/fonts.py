@@ -1,7 +1,7 @@
-"""Fonts to draw with: those that readers learn from, and others that they are tested on.
+"""Fonts of drawn cards and boards: those of trainings, and those of tests.
 
-All of them come with matplotlib. They are split by design, weights and slants of one family on
-the same side, so that a font of the test is no bold or oblique twin of a font that was learned:
+All of them come with matplotlib. They are split by family, so that a font of the tests is no bold
+or oblique variant of a font of the trainings:
 
 * learned: DejaVu Sans, DejaVu Sans Mono, STIX General (a Times) and Computer Modern Roman with its
   bold and its italic; Pillow's own default font is learned as well,
@@ -48,7 +48,7 @@ _UNSEEN = (
 
 
 def training_fonts() -> list[Path]:
-    """Return the 15 font files that a reader of cards learns from.
+    """Return the 15 font files of the trainings.
 
     Raises:
         DependencyError: matplotlib, which brings them, is not installed.
@@ -57,7 +57,7 @@ def training_fonts() -> list[Path]:
 
 
 def unseen_fonts() -> list[Path]:
-    """Return the 6 font files that no reader of cards has learned from.
+    """Return the 6 font files of the tests.
 
     Raises:
         DependencyError: matplotlib, which brings them, is not installed.
@@ -70,7 +70,7 @@ def _files(names: Sequence[str]) -> list[Path]:
         import matplotlib
     except ImportError as error:
         raise DependencyError(
-            "The fonts of the cards come with matplotlib. Run: pip install 'casewright[plot]'"
+            "Fonts to draw with come with matplotlib. Run: pip install 'casewright[plot]'"
         ) from error
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     return [folder / f"{name}.ttf" for name in names]
@@ -81,7 +81,7 @@ def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
     """Return a font at a size in pixels, ``None`` for Pillow's own.
 
     Raises:
-        InputError: The file is not there or holds no font.
+        InputError: The file is missing or holds no font.
     """
     from PIL import ImageFont
 

@@ -1,16 +1,46 @@
-"""A picture with its caption, for pages that need no other file."""
+"""An answer as an HTML page that needs no other file."""
 
 from __future__ import annotations
 
 import base64
 from html import escape
 
+_STYLE = (
+    "body{{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "color-scheme:light dark}}img{{width:{image};border:1px solid #8888;border-radius:.5rem}}"
+    "figure{{display:inline-block;margin:0 1rem 1rem 0;max-width:{figure};vertical-align:top}}"
+    "figcaption{{font-size:.85rem}}.right{{color:#197b30}}.wrong{{color:#c0392b}}"
+    "code{{font-size:1.1em}}li,p{{white-space:pre-line}}"
+)
+
 
 def figure(image: bytes, caption: str) -> str:
-    """Return a picture with its caption as HTML."""
-    # Browsers tell an image's type by its first bytes.
+    """Return an image with its caption as HTML."""
+    # Browsers recognise an image's type by its first bytes.
     data = base64.b64encode(image).decode("ascii")
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def item(text: str, *, right: bool) -> str:
+    """Return an attempt as a list item, coloured by the verdict; ``text`` is HTML."""
+    return f'<li class="{"right" if right else "wrong"}">{text}</li>'
+
+
+def page(title: str, body: str, *, image_width: str, figure_width: str) -> str:
+    """Return an HTML document.
+
+    Args:
+        title: Plain text.
+        body: HTML.
+        image_width: Of each image, as CSS writes it.
+        figure_width: At most, of each image with its caption.
+    """
+    style = _STYLE.format(image=image_width, figure=figure_width)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{style}</style>{body}</html>\n"
     )

@@ -1,4 +1,4 @@
-"""Opening a picture of any common form, or saying clearly why it cannot be."""
+"""Opening of pictures in any common format, with clear errors."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from casewright.errors import InputError, told
 if TYPE_CHECKING:
     from PIL import Image
 
-#: An image has at most so many pixels.
+#: Most pixels of an image.
 MOST_PIXELS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a picture should show, for the limits and the words of a refusal.
+    """The expected subject of a picture, for the limits and the errors.
 
     Attributes:
-        what: With its article: "a card".
-        shape: Its form, as a refusal says it: "about as wide as high".
-        least: It is at least so many pixels wide and high.
-        oblong: A side is at most so many times the other.
+        what: The subject with its article: "a card".
+        shape: For errors: "about as wide as high".
+        least: Least width and height in pixels.
+        oblong: Greatest ratio of the sides.
     """
 
     what: str
@@ -37,27 +37,27 @@ class Wanted:
 
     @property
     def noun(self) -> str:
-        """What it is, without its article."""
+        """The subject without its article."""
         return self.what.split(" ", 1)[1]
 
 
 def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image.Image:
-    """Return a picture that is wholly decoded, as its maker meant it to be seen.
+    """Return a decoded picture in its intended look.
 
-    It is turned as its EXIF data says and laid on white where it is transparent; deep grey levels
-    are brought to 0 to 255.
+    Its EXIF orientation is applied, its transparent parts become white, and deep grey levels are
+    scaled to 0 to 255.
 
     Args:
-        picture: The bytes of an image file, the path of one, or an image that is open.
-        wanted: What it should show.
+        picture: The bytes of an image file, its path, or an open image.
+        wanted: The expected subject.
 
     Returns:
         An image of its own mode ("L" of deep grey ones, "RGBA" without transparency of
         transparent ones), to be converted to "L" or "RGB".
 
     Raises:
-        InputError: There is no such file; it holds no image or only a part of one; the image is
-            too small, too large or too oblong.
+        InputError: The file is missing, no image or a damaged one; the image is too small, too
+            large or too oblong.
     """
     from PIL import Image
 
@@ -81,12 +81,20 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image
     return _read(Path(picture), str(picture), wanted)
 
 
+def media_type(image: bytes) -> str:
+    """Return the IANA media type of an image file's bytes."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(image)) as opened:
+        return opened.get_format_mimetype() or "image/png"
+
+
 def _read(source: io.BytesIO | Path, name: str, wanted: Wanted) -> Image.Image:
     from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
-            # Our own limit is stricter than the one that Pillow warns of.
+            # Our own limit is stricter than Pillow's.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(source) as image:
                 return _decoded(image, name, wanted)
@@ -108,7 +116,7 @@ def _too_large(name: str) -> InputError:
 
 def _decoded(image: Image.Image, name: str, wanted: Wanted) -> Image.Image:
     width, height = image.size
-    # Asked before a pixel is decoded: a small file can hold a huge image.
+    # Checked before a pixel is decoded: a small file can hold a huge image.
     if width * height > MOST_PIXELS:
         raise _too_large(name)
     if min(width, height) < wanted.least:
@@ -133,7 +141,7 @@ def _decoded(image: Image.Image, name: str, wanted: Wanted) -> Image.Image:
 
 
 def _shown(image: Image.Image) -> Image.Image:
-    """Return an image, wholly decoded, turned, without transparency, of at most 8 bits a level."""
+    """Return a decoded image with its orientation, without transparency, of at most 8 bits."""
     from PIL import Image, ImageOps
 
     image.load()
@@ -142,7 +150,7 @@ def _shown(image: Image.Image) -> Image.Image:
         levels = np.asarray(turned, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # Such images hold 10, 12 or 16 bits; which, no file says.
+        # Such images hold 10, 12 or 16 bits, and no file names the number.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )
@@ -150,6 +158,6 @@ def _shown(image: Image.Image) -> Image.Image:
         whole = turned.convert("RGBA")
         under = Image.new("RGBA", whole.size, "white")
         return Image.alpha_composite(under, whole)
-    # A mode that nothing can be made of is found here, not where it is used.
+    # An unknown mode fails here, not where the image is used.
     turned.convert("L")
     return turned

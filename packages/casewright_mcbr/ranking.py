@@ -1,11 +1,11 @@
-"""Figures of rankings by which of the nearest cases are relevant (MCBR-RAG, Tables 1 and 3)."""
+"""Figures of rankings from the relevance of the nearest cases (MCBR-RAG, Tables 1 and 3)."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: Nearest cases that are looked at; each figure is the mean over them.
+#: Numbers of nearest cases.
 KS = (1, 2, 3, 4, 5)
 NAMES = ("precision", "recall", "F1", "NDCG", "MRR")
 
@@ -16,8 +16,8 @@ def ranking_figures(hits: NDArray[np.bool_], there: NDArray[np.integer]) -> Floa
     """Return the figures of ``NAMES`` for each k of ``KS``, array (k, figure, queries).
 
     Args:
-        hits: Whether each of the nearest cases is relevant, array (queries, 5), the best first.
-        there: How many cases are relevant at all, array (queries).
+        hits: True for relevant cases among the nearest, array (queries, 5), the best first.
+        there: Number of all relevant cases, array (queries).
     """
     gains = 1 / np.log2(np.arange(2, KS[-1] + 2))
     rows = []
@@ -27,7 +27,7 @@ def ranking_figures(hits: NDArray[np.bool_], there: NDArray[np.integer]) -> Floa
         recall = some.sum(axis=1) / np.maximum(there, 1)
         both = precision + recall
         f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both > 0)
-        # The paper's ideal has k relevant ones, however many there are.
+        # The paper's ideal ranking has k relevant cases, whatever their number.
         ndcg = (some * gains[:k]).sum(axis=1) / gains[:k].sum()
         first = np.where(some.any(axis=1), 1 / (some.argmax(axis=1) + 1), 0)
         rows.append([precision, recall, f1, ndcg, first])

@@ -9,19 +9,12 @@ import typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.domain_options import DomainCommand, OfDomain
+from casewright.serve.cli.flags import OPTIONS, Flags, with_flags
 from casewright.serve.cli.options import (
-    Adapter,
     AsJson,
     ConfigFile,
     ContextText,
-    DefaultedDomainName,
-    DefaultedGeneratorName,
-    DefaultedPlannerName,
-    Device,
-    DType,
-    EncoderName,
     Examples,
-    FeedbackJudge,
     HistoryFile,
     Scope,
     Tenant,
@@ -29,30 +22,24 @@ from casewright.serve.cli.options import (
 from casewright.serve.cli.show import check_run_file
 
 if TYPE_CHECKING:
-    from casewright.planner.chat_text import Chat
+    from casewright.planner.chat_call import Chat
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command(cls=DomainCommand)
+@with_flags(*OPTIONS)
 def ask(
     command: typer.Context,
+    flags: Flags,
     question: Annotated[
         str | None, typer.Argument(help="What you want to know; or give options of the domain.")
     ] = None,
-    domain: DefaultedDomainName = None,
     scope: Scope = None,
     tenant: Tenant = None,
     context: ContextText = None,
     history: HistoryFile = None,
-    feedback: FeedbackJudge = None,
-    planner: DefaultedPlannerName = None,
-    adapter: Adapter = None,
-    device: Device = None,
-    dtype: DType = None,
     examples: Examples = None,
-    generator: DefaultedGeneratorName = None,
-    encoder: EncoderName = None,
     save: Annotated[
         Path | None,
         typer.Option(help="Also save the run; casewright show opens it.", metavar="FILE"),
@@ -65,33 +52,27 @@ def ask(
     A domain adds options of its own, which casewright domains lists.
     """
     from casewright.planner.request import check_question
-    from casewright.serve.cli.output import print_answer, print_json
     from casewright.serve.session.chosen import chosen
-    from casewright.serve.session.dialogue import Dialogue, read_context, read_history
-    from casewright.serve.session.scopes import asker_of
-    from casewright.serve.session.session import open_chosen
+    from casewright.stores.encoders.sources import default_encoder, preload
 
     if save is not None:
         check_run_file(save)
     of: OfDomain = command.obj
-    using = chosen(
-        config,
-        of.domain,
-        domain=domain,
-        planner=planner,
-        generator=generator,
-        encoder=encoder,
-        adapter=adapter,
-        device=device,
-        dtype=dtype,
-        feedback=feedback,
-    )
+    using = chosen(config, of.domain, **flags)
     if question is None and save is None and of.own:
         _ask_without_question(of, using.generator, as_json=as_json)
         return
     if question is None or of.own:
         raise InputError(_both(of))
     check_question(question)
+    if using.encoder is None:
+        # Beside the imports that follow, which take as long.
+        preload(default_encoder())
+    from casewright.serve.cli.output import print_answer, print_json
+    from casewright.serve.session.dialogue import Dialogue, read_context, read_history
+    from casewright.serve.session.scopes import asker_of
+    from casewright.serve.session.session import open_chosen
+
     known, said = read_context(context), read_history(history)
     asker = asker_of(of.domain.scopes, scope, of.scope, tenant)
     session = open_chosen(using, asker, of.opening, examples=examples)
@@ -152,6 +133,6 @@ def _chat(generator: str) -> Chat | None:
     if generator == EXTRACTIVE:
         return None
     from casewright.planner import chat_model
-    from casewright.planner.chat_text import chat_text
+    from casewright.planner.chat_call import chat_text
 
     return chat_text(chat_model(generator))

@@ -9,14 +9,11 @@ import typer
 
 from casewright.errors import CasewrightError
 from casewright.serve.cli.domain_options import ConversationCommand, OfDomain
+from casewright.serve.cli.flags import Flags, with_flags
 from casewright.serve.cli.options import (
     AsJson,
     ConfigFile,
     ContextText,
-    DefaultedDomainName,
-    DefaultedGeneratorName,
-    DefaultedPlannerName,
-    EncoderName,
     HistoryFile,
     Scope,
     Tenant,
@@ -28,16 +25,14 @@ CONTEXT = "/context"
 
 
 @app.command(cls=ConversationCommand)
+@with_flags("domain", "planner", "generator", "encoder")
 def chat(
     command: typer.Context,
-    domain: DefaultedDomainName = None,
+    flags: Flags,
     scope: Scope = None,
     tenant: Tenant = None,
     context: ContextText = None,
     history: HistoryFile = None,
-    planner: DefaultedPlannerName = None,
-    generator: DefaultedGeneratorName = None,
-    encoder: EncoderName = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,9 +52,7 @@ def chat(
 
     known, said = read_context(context), read_history(history)
     of: OfDomain = command.obj
-    using = chosen(
-        *(config, of.domain), domain=domain, planner=planner, generator=generator, encoder=encoder
-    )
+    using = chosen(config, of.domain, **flags)
     asker = asker_of(of.domain.scopes, scope, of.scope, tenant)
     session = open_chosen(using, asker, of.opening)
     try:

@@ -130,8 +130,11 @@ def main() -> None:
         if os.environ.get("CASEWRIGHT_DEBUG"):
             raise
         from casewright.errors import told
+        from casewright.extensions import missing_package
         from casewright.stores.room import as_disk_error
 
+        if isinstance(error, ImportError) and (missing := missing_package(error)):
+            _fail(missing, 2)
         if full := as_disk_error(error):
             _fail(full, 2)
         _fail(f"{told(error)}. This is a defect; CASEWRIGHT_DEBUG=1 shows where.", 1)

@@ -9,16 +9,14 @@ from typing import Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson, ContextText, HistoryFile
+from casewright.serve.cli.options import AsJson, ContextText, HistoryFile, ToolsOf
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("correct")
 def correct(
-    domain: Annotated[
-        str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
-    ],
+    domain: ToolsOf,
     output: Annotated[
         Path, typer.Option(help="Annotated messages, JSON Lines, to add it to.", metavar="FILE")
     ],

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.options import AsJson, ToolsOf
 
 if TYPE_CHECKING:
     from casewright.finetune.queries.drafts import Drafts
-    from casewright.finetune.queries.resumed_lines import ResumedLines
+    from casewright.finetune.queries.query_files import ResumedLines
     from casewright.serve.cli.own_tools import OwnTools
 
 TEMPLATE, SMOLLM2 = "template", "smollm2"
@@ -27,9 +27,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command("draft")
 def draft(
-    domain: Annotated[
-        str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
-    ],
+    domain: ToolsOf,
     output: Annotated[
         Path, typer.Option(help="Where what is kept is added, JSON Lines.", metavar="FILE")
     ],
@@ -54,8 +52,7 @@ def draft(
     Their plans can be run; what is nearly there already is left out. Run again, it goes on with
     what the file does not hold yet.
     """
-    from casewright.finetune.queries.query_files import check_output
-    from casewright.finetune.queries.resumed_lines import ResumedLines
+    from casewright.finetune.queries.query_files import ResumedLines, check_output
     from casewright.serve.cli.output import print_json
     from casewright.serve.cli.own_tools import own_tools
 
@@ -104,9 +101,8 @@ def _annotated(records: Sequence[dict[str, Any]], own: OwnTools) -> list[Any]:
 
 def _proposed(own: OwnTools, generator: str, count: int, seed: int, seconds: float) -> Drafts:
     from casewright.finetune.folds import SAME_GROUP
-    from casewright.finetune.queries.drafts import worth_a_look
-    from casewright.finetune.queries.seen_questions import SeenQuestions
-    from casewright.finetune.queries.template_drafts import template_drafts
+    from casewright.finetune.queries.drafts import template_drafts, worth_a_look
+    from casewright.finetune.queries.query_writer import SeenQuestions
 
     drafts = [one.record() for one in template_drafts(own.toolbox, own.queries, seed)]
     seen = SeenQuestions(own.encoder, SAME_GROUP)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, ToolsOf
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
@@ -21,10 +21,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command("eval")
 def evaluate_planner(
-    domain: Annotated[
-        str,
-        typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name."),
-    ],
+    domain: ToolsOf,
     source: Annotated[
         Path,
         typer.Option("--input", help="Annotated messages to measure on, JSON Lines."),
@@ -86,7 +83,7 @@ def measured(
 
 
 def _told(found: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
-    from casewright.finetune.evaluation.wrong_plans import wrong_plans
+    from casewright.finetune.evaluation.outcome import wrong_plans
 
     ((name, outcomes),) = found.outcomes.items()
     classes = sorted({one.item.query.label for one in outcomes})

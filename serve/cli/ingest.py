@@ -78,10 +78,11 @@ def ingest(
     .gitignore is not read. A file that cannot be read is reported, and the rest goes in: the exit
     code is 0 then, and 2 where there were files and none could be read.
     """
-    from casewright.domains.documents.store import open_store
+    from casewright.domains.waiting import open_waiting
     from casewright.errors import InputError
     from casewright.serve.cli.output import print_json
     from casewright.serve.session.place import place_of
+    from casewright.stores.documents.cases import COLLECTION, document_schema
     from casewright.stores.documents.ingest import ingest as run
     from casewright.stores.encoders.sources import named_encoder
 
@@ -90,11 +91,11 @@ def ingest(
             "--remove removes all that is stored of a folder. Leave out --include, --exclude and "
             "--dry-run."
         )
-    location = into or str(place_of("documents", encoder))
+    location = into or str(place_of(COLLECTION, encoder))
     # What is only looked at is not made.
     new = "://" not in location and not Path(location).expanduser().exists()
     held = ":memory:" if (dry_run or remove) and new else location
-    with open_store(held, named_encoder(encoder)) as store:
+    with open_waiting(document_schema(named_encoder(encoder)), held) as store:
         if remove:
             _remove(store, path, location, as_json)
             return
@@ -139,6 +140,7 @@ def _remove(store: CaseStore, path: str, location: str, as_json: bool) -> None:
 
 def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
     from casewright.serve.cli.output import print_table
+    from casewright.stores.documents.cases import COLLECTION
     from casewright.stores.documents.kinds import READ
 
     if not (report.files or report.removed or report.failed):
@@ -149,7 +151,7 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
     if report.failed:
         print_table(["failed", "since"], report.failed)
     if report.files and not dry_run:
-        typer.echo('Ask: casewright ask --domain documents "…"')
+        typer.echo(f'Ask: casewright ask --domain {COLLECTION} "…"')
 
 
 def _print_counts(report: IngestReport, location: str, cases: int, dry_run: bool) -> None:

@@ -7,6 +7,7 @@ import platform
 import subprocess
 from collections.abc import Callable
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in _PACKAGES},
+        "packages": {
+            name: version(name) for name in _PACKAGES if find_spec(name.replace("-", "_"))
+        },
         "commit": commit(),
     }
 

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
+ToolsOf = Annotated[
+    str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
+]
 DefaultedDomainName = Annotated[
     str | None,
     typer.Option(
@@ -41,10 +44,10 @@ ConfigFile = Annotated[
     ),
 ]
 _PLANNERS = (
-    "case, shape (case without its reader), classifiers, mistral for the tuned language model that "
-    "ships, smollm2 for its base, local:FOLDER for another one in this process (a model's folder, "
-    "or an adapter's, which names its model), agent:local:FOLDER for one that is asked for a step "
-    "at a time, or a chat model as provider:model."
+    "case, parser for the plan parser (case without a reader), classifiers, mistral for the tuned "
+    "language model that ships, smollm2 for its base, local:FOLDER for another one in this process "
+    "(a model's folder, or an adapter's, which names its model), agent:local:FOLDER for one that "
+    "is asked for a step at a time, or a chat model as provider:model."
 )
 PlannerName = Annotated[str, typer.Option(help=_PLANNERS, metavar="NAME")]
 DefaultedPlannerName = Annotated[

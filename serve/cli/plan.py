@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import (
-    Adapter,
-    AsJson,
-    ConfigFile,
-    ContextText,
-    DefaultedDomainName,
-    DefaultedPlannerName,
-    Device,
-    DType,
-    Examples,
-    Grammar,
-)
+from casewright.serve.cli.flags import Flags, with_flags
+from casewright.serve.cli.options import AsJson, ConfigFile, ContextText, Examples, Grammar
 
 if TYPE_CHECKING:
     from casewright.serve.session.session import Session
@@ -29,7 +19,9 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@with_flags("domain", "planner", "adapter", "device", "dtype")
 def plan(
+    flags: Flags,
     question: Annotated[str | None, typer.Argument(help="One question to plan for.")] = None,
     source: Annotated[
         Path | None, typer.Option("--input", help="A JSON Lines file of queries to plan for.")
@@ -37,12 +29,7 @@ def plan(
     target: Annotated[
         Path | None, typer.Option("--output", help="Where to write their plans; stdout by default.")
     ] = None,
-    domain: DefaultedDomainName = None,
     context: ContextText = None,
-    planner: DefaultedPlannerName = None,
-    adapter: Adapter = None,
-    device: Device = None,
-    dtype: DType = None,
     examples: Examples = None,
     grammar: Grammar = True,
     config: ConfigFile = None,
@@ -50,7 +37,7 @@ def plan(
 ) -> None:
     """Write the look-up plan of one question, or of every query of a file; nothing is run."""
     from casewright.planner.request import PlanRequest, check_question
-    from casewright.serve.cli.output import print_json
+    from casewright.serve.cli.output import print_json, visible
     from casewright.serve.session.chosen import chosen
     from casewright.serve.session.dialogue import read_context
     from casewright.serve.session.session import open_chosen
@@ -68,10 +55,7 @@ def plan(
     if target is not None:
         _check_target(target, source)
     known = read_context(context)
-    using = chosen(
-        config, domain=domain, planner=planner, adapter=adapter, device=device, dtype=dtype
-    )
-    session = open_chosen(using, examples=examples, constrained=grammar)
+    session = open_chosen(chosen(config, **flags), examples=examples, constrained=grammar)
     try:
         if source is not None:
             _plan_file(source, target, session)
@@ -102,9 +86,7 @@ def plan(
         readings = "".join(f"\nOr:\n{plan}" for plan in result.alternatives[:1])
         typer.echo(f"Not sure that this is meant.{readings}", err=True)
     if result.written:
-        # A model may write what would move a terminal's cursor.
-        shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in result.written)
-        typer.echo(f"What was written:\n{shown}", err=True)
+        typer.echo(f"What was written:\n{visible(result.written)}", err=True)
 
 
 def _check_target(target: Path, source: Path | None) -> None:

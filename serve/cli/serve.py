@@ -8,21 +8,16 @@ from typing import Annotated
 import typer
 
 from casewright.errors import DependencyError
-from casewright.serve.cli.options import (
-    Adapter,
-    ConfigFile,
-    DefaultedDomainName,
-    DefaultedGeneratorName,
-    DefaultedPlannerName,
-    EncoderName,
-    FeedbackJudge,
-)
+from casewright.serve.cli.flags import Flags, with_flags
+from casewright.serve.cli.options import ConfigFile
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("serve")
+@with_flags("domain", "planner", "adapter", "generator", "encoder", "feedback")
 def serve(
+    flags: Flags,
     host: Annotated[
         str | None, typer.Option(help="The address to listen on; 127.0.0.1.", metavar="ADDRESS")
     ] = None,
@@ -44,12 +39,6 @@ def serve(
             help="Ask for no tokens, on a loopback address; the tenant is local.",
         ),
     ] = None,
-    domain: DefaultedDomainName = None,
-    planner: DefaultedPlannerName = None,
-    adapter: Adapter = None,
-    generator: DefaultedGeneratorName = None,
-    encoder: EncoderName = None,
-    feedback: FeedbackJudge = None,
     threads: Annotated[
         str | None,
         typer.Option(
@@ -90,30 +79,20 @@ def serve(
         raise DependencyError(
             "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
         ) from error
-    from casewright.serve.service.starting import Asked, start
+    from casewright.serve.service.starting import start
 
+    in_database = threads is not None and threads.startswith(("postgresql://", "postgres://"))
     start(
-        Asked(
-            config=config,
-            host=host,
-            port=port,
-            tokens_file=tokens,
-            without_tokens=without_tokens,
-            domain=domain,
-            planner=planner,
-            adapter=adapter,
-            generator=generator,
-            encoder=encoder,
-            threads_file=None if threads is None or _is_url(threads) else Path(threads),
-            threads_url=threads if threads is not None and _is_url(threads) else None,
-            share_port=share_port,
-            retain=retain,
-            corrections_file=corrections,
-            langserve=langserve,
-            feedback=feedback,
-        )
+        config,
+        host=host,
+        port=port,
+        tokens_file=tokens,
+        without_tokens=without_tokens,
+        threads_file=None if threads is None or in_database else Path(threads),
+        threads_url=threads if in_database else None,
+        share_port=share_port,
+        retain=retain,
+        corrections_file=corrections,
+        langserve=langserve,
+        **flags,
     )
-
-
-def _is_url(threads: str) -> bool:
-    return threads.startswith(("postgresql://", "postgres://"))

@@ -96,7 +96,6 @@ def _stores(place: Path | None) -> list[Path]:
 
 def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
     """Yield the caches and what is found of each; what is unusable may be removed."""
-    from casewright.stores.encoders.onnx_cache import cached_graphs, damaged_file
     from casewright.stores.encoders.vector_file import FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
@@ -108,10 +107,6 @@ def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
         if counted is not None:
             state = f"{counted[0]} vectors" + (f", {counted[1]} {removed}" if counted[1] else "")
         yield {"cache": str(file), "state": state}
-    for folder, names in cached_graphs(cache_folder()):
-        damage = damaged_file(folder, names)
-        state = f"{damage} is damaged: made again when it is needed" if damage else "sound"
-        yield {"cache": str(folder / names[0]), "state": state}
 
 
 def _state(looked: dict[str, Any]) -> str:
@@ -123,14 +118,16 @@ def _state(looked: dict[str, Any]) -> str:
 def _next(folder: Path, lost: int | None) -> str:
     """Return the command that brings back what is lost; empty where there is none."""
     from casewright.domains import domain_names
+    from casewright.stores.documents.cases import COLLECTION
     from casewright.stores.paths import data_folder
 
-    name = folder.parent.name
     if lost == 0:
         return ""
-    if folder.parent.parent == data_folder() and name in domain_names():
-        return f"casewright domains --build {name}"
-    if folder.parent == data_folder() and folder.name.startswith("documents"):
+    for name in domain_names():
+        # A domain may have several folders of stores.
+        if folder.name == "cases" and data_folder() / name in folder.parents:
+            return f"casewright domains --build {name}"
+    if folder.parent == data_folder() and folder.name.startswith(COLLECTION):
         return "casewright ingest PATH"
     return ""
 

@@ -15,7 +15,6 @@ from casewright.serve.service import (
     ask_routes,
     case_routes,
     correction_routes,
-    docs_page,
     health_routes,
     problems,
     run_routes,
@@ -93,7 +92,6 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         case_routes,
         correction_routes,
         health_routes,
-        docs_page,
     ):
         app.include_router(routes.router)
     add_page(app)

@@ -129,7 +129,8 @@ def _damage(file: Path) -> str:
         except sqlite3.OperationalError:
             # Its time is over: of a large file each value still has its checksum.
             return ""
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # A message of SQLite's quotes what is damaged, whether or not that is UTF-8.
             return str(error)
     return "" if said == "ok" else " ".join(str(said).split())
 

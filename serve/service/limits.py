@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 
 from casewright.serve.service.json_bounds import why_not_parsed
 from casewright.serve.service.places import Places
-from casewright.serve.service.problems import problem_response
+from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
 from casewright.tools.call_threads import owner
 
@@ -35,18 +35,6 @@ UNREAD_SECONDS = 5.0
 LARGE_BYTES = 64 * 1024
 log = logging.getLogger("casewright.service")
 _Place: TypeAlias = AbstractAsyncContextManager[None]
-
-
-class _TooLargeError(Exception):
-    """A body is larger than ``most`` bytes."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(most)
-        self.most = most
-
-
-class _UnparsedError(Exception):
-    """A body holds more than is parsed; says what."""
 
 
 class _GoneError(Exception):
@@ -151,13 +139,13 @@ class Admission:
             async with timeout:
                 body = await self._body(scope, receive)
                 if why := await _why_not_parsed(body):
-                    raise _UnparsedError(why)
+                    raise RefusedError(422, why)
                 await self._watched(scope, receive, reply, body, place)
-        except _TooLargeError as error:
-            detail = f"The request's body is larger than {error.most:,} bytes. Send less."
-            await problem_response(413, detail, {"Connection": "close"})(scope, receive, send)
-        except _UnparsedError as error:
-            await problem_response(422, str(error))(scope, receive, send)
+        except RefusedError as error:
+            if reply.begun:
+                raise
+            refused = problem_response(error.status, str(error), error.headers)
+            await refused(scope, receive, send)
         except _GoneError:
             return
         except TimeoutError:
@@ -172,12 +160,14 @@ class Admission:
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
         most = max(self._bytes, self._larger.get(scope["path"], 0))
+        detail = f"The request's body is larger than {most:,} bytes. Send less."
+        too_large = RefusedError(413, detail, {"Connection": "close"})
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > most:
             # One that asks before it sends has sent nothing yet.
             if headers.get("expect", "").lower() != "100-continue":
                 await _thrown_away(receive)
-            raise _TooLargeError(most)
+            raise too_large
         parts: list[bytes] = []
         size = 0
         while True:
@@ -189,7 +179,7 @@ class Admission:
             if size > most:
                 if message.get("more_body"):
                     await _thrown_away(receive)
-                raise _TooLargeError(most)
+                raise too_large
             if not message.get("more_body"):
                 return b"".join(parts)
 

@@ -1,7 +1,11 @@
-"""The page at ``/``: files of the package, which load nothing from any other host."""
+"""The pages at ``/`` and ``/docs``: files of the package, which load nothing from any other host.
+
+FastAPI's own page at ``/docs`` loads its scripts from a CDN, so that it is blank offline.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -14,6 +18,8 @@ from casewright.serve.service.problems import RefusedError
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+#: Path to the page's file.
+_PAGES = {"/": "index.html", "/docs": "docs.html"}
 #: What a browser is told that each is: what the system knows of file names differs.
 _TYPES = {
     ".html": "text/html",
@@ -50,11 +56,17 @@ class _Page(StaticFiles):
 
 
 def add_page(app: FastAPI) -> None:
-    """Serve the page: itself at ``/``, its files below ``/page``."""
+    """Serve the pages at their own paths, and all their files below ``/page``."""
     page = _Page(directory=str(files("casewright.serve").joinpath("page")))
-
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    async def index(request: Request) -> Response:
-        return await page.get_response("index.html", request.scope)
-
+    for path, file in _PAGES.items():
+        app.add_api_route(
+            path, _serving(page, file), methods=["GET", "HEAD"], include_in_schema=False
+        )
     app.mount("/page", page)
+
+
+def _serving(page: _Page, file: str) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        return await page.get_response(file, request.scope)
+
+    return serve

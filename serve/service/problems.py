@@ -142,17 +142,27 @@ def told(error: BaseException) -> tuple[int, str]:
         case StoreUnavailableError() | StoreLockedError():
             log.warning("A store does not answer: %s", error)
             return 503, "A case store does not answer. Try again in a moment."
-        case _ if any(kind.__name__ == "OperationalError" for kind in type(error).__mro__):
+        case _ if _is_of("OperationalError", error) and not _is_no_sql(error):
             # Of SQLite or PostgreSQL, where threads are.
             log.warning("The threads' database does not answer: %s", error)
             return 503, "The threads' database does not answer. Try again in a moment."
-        case _ if any(kind.__name__ == "DatabaseError" for kind in type(error).__mro__):
+        case _ if _is_of("DatabaseError", error):
             log.error("The threads' database is damaged: %s", error)
             return 500, "The threads' database is damaged; the service's log says how."
         case TimeoutError():
             return 504, "The answer took longer than a request may. Ask something smaller."
     log.error("A request failed: %s", error, exc_info=error)
     return 500, "The service failed to answer; its log says why."
+
+
+def _is_of(name: str, error: BaseException) -> bool:
+    return any(kind.__name__ == name for kind in type(error).__mro__)
+
+
+def _is_no_sql(error: BaseException) -> bool:
+    """Say whether SQLite misses a column or a table, or a text is no UTF-8; no disk, no lock."""
+    code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+    return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
 
 def install(app: FastAPI) -> None:

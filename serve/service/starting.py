@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.planner.named import check_shared
@@ -26,48 +26,27 @@ if TYPE_CHECKING:
     from casewright.stores import Encoder
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command was given; ``None`` leaves a setting to environment, file and default.
-
-    The names are those of ``load_settings``.
-    """
-
-    config: Path | None = None
-    host: str | None = None
-    port: int | None = None
-    tokens_file: Path | None = None
-    without_tokens: bool | None = None
-    domain: str | None = None
-    planner: str | None = None
-    adapter: str | None = None
-    generator: str | None = None
-    encoder: str | None = None
-    threads_file: Path | None = None
-    threads_url: str | None = field(default=None, repr=False)
-    share_port: bool | None = None
-    retain: str | None = None
-    corrections_file: Path | None = None
-    langserve: bool | None = None
-    feedback: str | None = None
-
-
-def start(asked: Asked) -> None:
+def start(config: Path | None = None, **flags: Any) -> None:
     """Open the domain, and serve until a signal says to end.
 
+    Args:
+        config: The TOML file of settings; see ``load_settings``.
+        flags: Values of flags by the setting's name; ``None`` leaves a setting to environment,
+            file and default.
+
     Raises:
-        CasewrightError: A setting cannot be, or something cannot be opened.
+        CasewrightError: A setting has no such value, or something cannot be opened.
     """
     # Read once: a flag is to hide what the environment says, be that right or wrong.
-    loaded = load_settings(**asdict(asked))
+    loaded = load_settings(config, **flags)
     settings = loaded.settings
     # The flag is one of two settings, and hides both.
-    if asked.threads_url is not None:
+    if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
-    elif asked.threads_file is not None:
+    elif flags.get("threads_file") is not None:
         settings = settings.model_copy(update={"threads_url": None})
     tokens = read_tokens(settings)
-    if asked.without_tokens and tokens:
+    if flags.get("without_tokens") and tokens:
         raise InputError(
             "--without-tokens is given, and so are bearer tokens, which would be asked for. Leave "
             "the flag out, or the tokens; casewright config shows where those come from."
@@ -112,20 +91,12 @@ def start(asked: Asked) -> None:
 
 def options_of(settings: Settings, tokens: dict[str, Grant]) -> ServiceOptions:
     """Return what the settings say of the service."""
+    same = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
     return ServiceOptions(
         tokens=tokens,
         tokens_again=TokensFile(settings).again,
-        max_body_bytes=settings.max_body_bytes,
-        max_concurrency=settings.max_concurrency,
-        max_concurrency_per_tenant=settings.max_concurrency_per_tenant,
-        max_tool_threads=settings.max_tool_threads,
-        request_seconds=settings.request_seconds,
-        threads_file=settings.threads_file,
         threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
-        thread_days=settings.thread_days,
-        retain=settings.retain,
-        corrections_file=settings.corrections_file,
-        langserve=settings.langserve,
+        **settings.model_dump(include=same),
     )
 
 

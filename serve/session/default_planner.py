@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from casewright.domains import Domain
 from casewright.planner.language_model.smollm2 import is_installed
 from casewright.planner.named import CASE_PLANNER
@@ -16,5 +18,5 @@ def default_planner(domain: Domain) -> str:
     making either, as the README states for the shop; the case planner stands in where the model is
     not in this installation.
     """
-    runs = domain.planner != SHIPPED or (is_shipped() and is_installed())
+    runs = domain.planner != SHIPPED or (is_shipped() and is_installed() and find_spec("torch"))
     return domain.planner if runs else CASE_PLANNER

@@ -95,12 +95,10 @@ def open_session(
         local_model(planner, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
     from casewright.serve.session.place import place_of
-    from casewright.stores.encoders.minilm import MiniLMEncoder
-    from casewright.stores.encoders.sources import named_encoder
+    from casewright.stores.encoders.sources import named_encoder, preload
 
     encoder = named_encoder(encoder_name)
-    if isinstance(encoder.encoder, MiniLMEncoder):
-        encoder.encoder.preload()
+    preload(encoder)
     reader = domain.open_reader() if named_planner(planner).reads else None
     if reader is not None:
         reader.preload()

@@ -90,8 +90,10 @@ def check_found(file: Path, said: Mapping[str, Any], places: Collection[str]) ->
 
 
 def _is_path(text: str) -> bool:
-    text = text.removeprefix("agent:").removeprefix("local:")
-    return text.startswith(("~", ".", os.sep)) or os.path.exists(text)
+    # A folder may stand after any colon: parser:FOLDER, agent:local:FOLDER, NAME:FOLDER of others.
+    while text and not (text.startswith(("~", ".", os.sep)) or os.path.exists(text)):
+        text = text.partition(":")[2]
+    return bool(text)
 
 
 def read_toml(file: Path) -> dict[str, Any]:

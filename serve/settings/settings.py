@@ -26,6 +26,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic_settings import (
@@ -38,7 +39,7 @@ from pydantic_settings import (
 )
 
 from casewright.errors import InputError, cleaned
-from casewright.extensions import check_extension
+from casewright.extensions import check_extension, extensions
 from casewright.serve.settings.file import (
     NAME,
     VARIABLE,
@@ -49,14 +50,13 @@ from casewright.serve.settings.file import (
 )
 
 PREFIX = "CASEWRIGHT_"
-#: Variables with the prefix that are no settings: single domains read theirs themselves.
+#: Variables with the prefix that are no settings: single domains read theirs themselves. Those of
+#: installed packages are entry points of the group ``casewright.variables``.
 OTHERS = frozenset(
     {
         VARIABLE,
         "CASEWRIGHT_DEBUG",
         "CASEWRIGHT_ALQA",
-        "CASEWRIGHT_BACKGAMMON_CASES",
-        "CASEWRIGHT_GNUBG",
         "CASEWRIGHT_LEGAL_CONTEXT",
         "CASEWRIGHT_LEGAL_EXTRACTOR",
     }
@@ -205,34 +205,24 @@ class Settings(BaseSettings):
         "info", description="debug, info, warning or error"
     )
 
-    @field_validator("domain")
+    @field_validator("domain", "planner", "generator", "feedback")
     @classmethod
-    def _known_domain(cls, name: str) -> str:
-        from casewright.domains.registry import check_domain
+    def _known(cls, name: str | None, about: ValidationInfo) -> str | None:
+        match about.field_name:
+            case _ if name is None:
+                pass
+            case "domain":
+                from casewright.domains.registry import check_domain
 
-        check_domain(name)
-        return name
+                check_domain(name)
+            case "planner":
+                from casewright.planner.named import check_planner
 
-    @field_validator("planner")
-    @classmethod
-    def _known_planner(cls, name: str | None) -> str | None:
-        from casewright.planner.named import check_planner
-
-        if name is not None:
-            check_planner(name)
-        return name
-
-    @field_validator("generator")
-    @classmethod
-    def _known_generator(cls, name: str) -> str:
-        check_extension("generator", name)
-        return name
-
-    @field_validator("feedback")
-    @classmethod
-    def _known_judge(cls, name: str | None) -> str | None:
-        if name is not None:
-            check_extension("judge", name, "off")
+                check_planner(name)
+            case "generator":
+                check_extension("generator", name)
+            case _:
+                check_extension("judge", name, "off")
         return name
 
     @field_validator("tokens")
@@ -341,7 +331,7 @@ def unknown_variables() -> dict[str, str]:
     """Return environment variables that look like ours and are none, with the one meant."""
     # Compared without the prefix, which alone would make any two of them alike.
     known = {name.upper() for name in Settings.model_fields}
-    known |= {name.removeprefix(PREFIX) for name in OTHERS}
+    known |= {name.removeprefix(PREFIX) for name in OTHERS | extensions("variable").keys()}
     found = {}
     for name in os.environ:
         own = name.removeprefix(PREFIX)

@@ -55,7 +55,7 @@ class SentenceTransformersEncoder:
         except ImportError as error:
             raise DependencyError(
                 f"Encoder {model!r} needs sentence-transformers. "
-                "Run: pip install sentence-transformers"
+                "Run: pip install 'casewright[encoders]'"
             ) from error
         try:
             # What a download prints is progress; a folder's loading is none.

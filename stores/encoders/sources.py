@@ -46,6 +46,12 @@ def named_encoder(name: str | None) -> CachedEncoder:
     return CachedEncoder(as_encoder(name), cache_folder() / "embeddings")
 
 
+def preload(encoder: CachedEncoder) -> None:
+    """Load the packaged model in the background, beside other work; of other encoders nothing."""
+    if isinstance(encoder.encoder, MiniLMEncoder):
+        encoder.encoder.preload()
+
+
 def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
     """Turn what a caller has into an encoder.
 

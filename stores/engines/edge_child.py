@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from casewright.stores.engines.edge_shard import ShardFolder
 
 #: Seconds after which a child that still reads is held to read for ever.
 SECONDS = 3600
+#: Bytes that a child may take beside eight times its shard's files: of a number that is damaged
+#: Edge makes room for as many cases.
+MEMORY = 2 << 30
 
 
 def examined(disk: ShardFolder, lock: IO[str]) -> int:
@@ -91,12 +95,21 @@ def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.Com
 def task_done(task: str, folder: str, collection: str) -> dict[str, Any]:
     """Do a child's task, and return what it answers: the task's result, or an error."""
     disk = ShardFolder(Path(folder), collection)
+    _bound_memory(disk.path)
     try:
         if task == "examine":
             return {"cases": _counted(disk)}
         return salvaged(disk, loading=task == "salvage")
     except (CasewrightError, OSError) as error:
         return {"error": str(error), "damaged": isinstance(error, StoreDamagedError)}
+
+
+def _bound_memory(shard: Path) -> None:
+    size = sum(file.stat().st_size for file in shard.rglob("*") if file.is_file())
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    bound = MEMORY + 8 * size
+    bound = bound if most == resource.RLIM_INFINITY else min(bound, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, most))
 
 
 def _counted(disk: ShardFolder) -> int:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines.edge_child import examined
 from casewright.stores.engines.edge_payload import payload
-from casewright.stores.engines.edge_shard import PAGE, ShardFolder, uuids
+from casewright.stores.engines.edge_shard import ShardFolder, scrolled, uuids
 from casewright.stores.engines.engine import (
+    InProcess,
     NoCollectionError,
     Point,
     Ranked,
     RecommendStrategy,
     Where,
-    one_by_one,
 )
 from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.folder import usable
-from casewright.stores.engines.upload import Upload
+from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.room import check_room
 from casewright.stores.where import edge_filter
 
@@ -38,14 +37,11 @@ LIMIT = 1 << 31
 WRITTEN = 4
 
 
-class EdgeEngine:
+class EdgeEngine(InProcess):
     """An engine over a folder: a shard a collection, loaded at its first use.
 
-    A payload is kept as one JSON text, beside tags for what a condition may ask for. Edge itself
-    would take ``True`` in a condition for 1, round large whole numbers, and accept a payload nested
-    so deeply that it cannot be read again.
-
-    Shards are thread-safe; the lock is for loading and closing them, and counting who is in one.
+    A payload is kept as ``edge_payload.payload`` makes it. Shards are thread-safe; the lock is for
+    loading and closing them, and for counting who uses one.
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
@@ -72,13 +68,7 @@ class EdgeEngine:
                 check_room(self._folder)
                 disk.make(dimension, layout)
 
-    def upsert(
-        self,
-        collection: str,
-        ids: Sequence[str],
-        vectors: NDArray[np.float32],
-        payloads: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write a batch of points, all or none; see ``Engine``.
 
         Raises:
@@ -98,16 +88,10 @@ class EdgeEngine:
         with self._writing(collection, 0, len(ids)) as shard:
             shard.update(UpdateOperation.upsert_points(points))
 
-    def uploading(
-        self, collection: str, done: Callable[[int], None]
-    ) -> AbstractContextManager[Upload]:
-        """Write batches one after the other; see ``Engine``."""
-        return one_by_one(self, collection, done)
-
     def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        vector: Vectors,
         limit: int,
         where: Where | None,
         *,
@@ -118,46 +102,31 @@ class EdgeEngine:
         Raises:
             InputError: The vector is not finite, or of another length than the collection's.
         """
-        from qdrant_edge import Query, QueryRequest, SearchParams
-
-        asked, selected = self._usable(collection, vector, ()).tolist(), edge_filter(where)
+        query = self._nearest(self._usable(collection, vector, ()).tolist())
+        request = self._request(query, limit, where, with_payload=True, with_vector=True)
         with self._using(collection) as (shard, disk):
-            request = QueryRequest(
-                query=Query.Nearest(asked),
-                limit=min(limit, LIMIT),
-                filter=selected,
-                params=SearchParams(exact=True),
-                with_payload=True,
-                with_vector=True,
-            )
             return [
                 disk.point(found, found.score, np.asarray(found.vector, dtype=np.float32))
                 for found in shard.query(request)
             ]
 
     def rank(
-        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+        self, collection: str, vectors: Vectors, limit: int, where: Where | None
     ) -> list[list[Ranked]]:
         """Search for several vectors in one pass; see ``Engine``."""
-        from qdrant_edge import Query, QueryBatchRequest, QueryRequest, SearchParams
+        from qdrant_edge import QueryBatchRequest
 
-        asked = self._usable(collection, vectors, (len(vectors),)).tolist()
-        selected, exact = edge_filter(where), SearchParams(exact=True)
+        rows = self._usable(collection, vectors, (len(vectors),)).tolist()
+        requests = [self._request(self._nearest(row), limit, where) for row in rows]
         with self._using(collection) as (shard, _):
-            requests = [
-                QueryRequest(
-                    query=Query.Nearest(one), limit=min(limit, LIMIT), filter=selected, params=exact
-                )
-                for one in asked
-            ]
             answers = shard.query_batch(QueryBatchRequest(requests))
-            return [[(str(found.id), found.score) for found in one] for one in answers]
+            return [[(str(found.id), found.score) for found in answer] for answer in answers]
 
     def recommend(
         self,
         collection: str,
-        positive: NDArray[np.float32],
-        negative: NDArray[np.float32],
+        positive: Vectors,
+        negative: Vectors,
         limit: int,
         where: Where | None,
         *,
@@ -169,21 +138,15 @@ class EdgeEngine:
             InputError: As ``Engine`` says, or the examples are of another length than the
                 collection's vectors.
         """
-        from qdrant_edge import Query, QueryRequest, RecommendQuery, SearchParams
+        from qdrant_edge import Query, RecommendQuery
 
         check_examples(positive, negative, strategy)
         near = self._usable(collection, positive, (len(positive),)).tolist()
         far = self._usable(collection, negative, (len(negative),)).tolist()
         best = strategy == "best_score"
         query = Query.RecommendBestScore if best else Query.RecommendSumScores
-        selected = edge_filter(where)
+        request = self._request(query(RecommendQuery(near, far)), limit, where)
         with self._using(collection) as (shard, _):
-            request = QueryRequest(
-                query=query(RecommendQuery(near, far)),
-                limit=min(limit, LIMIT),
-                filter=selected,
-                params=SearchParams(exact=True),
-            )
             return [(str(found.id), found.score) for found in shard.query(request)]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
@@ -197,18 +160,9 @@ class EdgeEngine:
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return every point that matches; see ``Engine``."""
-        from qdrant_edge import ScrollRequest
-
-        points: list[Point] = []
-        offset: Any = None
         selected = edge_filter(where)
         with self._using(collection) as (shard, disk):
-            while True:
-                page = ScrollRequest(offset=offset, limit=PAGE, filter=selected, with_payload=True)
-                records, offset = shard.scroll(page)
-                points += [disk.point(record) for record in records]
-                if offset is None:
-                    return points
+            return [disk.point(record) for record in scrolled(shard, filter=selected)]
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove points; see ``Engine``."""
@@ -245,6 +199,25 @@ class EdgeEngine:
                 collection, shard = self._shards.popitem()
                 ShardFolder(self._folder, collection).close(shard)
             self._folder_lock.close()
+
+    @staticmethod
+    def _nearest(vector: Any) -> Any:
+        from qdrant_edge import Query
+
+        return Query.Nearest(vector)
+
+    @staticmethod
+    def _request(query: Any, limit: int, where: Where | None, **shown: Any) -> Any:
+        """Return the request of an exact query."""
+        from qdrant_edge import QueryRequest, SearchParams
+
+        return QueryRequest(
+            query=query,
+            limit=min(limit, LIMIT),
+            filter=edge_filter(where),
+            params=SearchParams(exact=True),
+            **shown,
+        )
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
@@ -315,9 +288,7 @@ class EdgeEngine:
                 self._users -= 1
                 self._lock.notify_all()
 
-    def _usable(
-        self, collection: str, vectors: NDArray[np.float32], leading: tuple[int, ...]
-    ) -> NDArray[np.float32]:
+    def _usable(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
         """Return vectors as Edge takes them; it accepts NaN, and finds nothing sensible then."""
         kept = self._kept(collection)
         if kept is None:

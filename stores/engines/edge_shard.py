@@ -66,7 +66,7 @@ def folder_name(collection: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShardFolder:
-    """Where a collection is kept. It is there, whole, or it is not: renaming makes and removes it.
+    """The folder of a collection, there whole or not at all: renaming makes and removes it.
 
     Attributes:
         store: The store's folder, whose lock is held.
@@ -188,7 +188,7 @@ class ShardFolder:
 
     @property
     def count(self) -> CaseCount:
-        """How many cases there are, as they were written."""
+        """Return the file that holds the number of cases."""
         return CaseCount(self.path / COUNT)
 
     def load(self) -> EdgeShard:
@@ -231,19 +231,11 @@ class ShardFolder:
 
     def points(self, shard: EdgeShard) -> Iterator[tuple[Point | None, Any]]:
         """Yield every case with its vector, and as Edge gives it; ``None`` for a damaged one."""
-        from qdrant_edge import ScrollRequest
-
-        offset: Any = None
-        while True:
-            page = ScrollRequest(offset=offset, limit=PAGE, with_payload=True, with_vector=True)
-            records, offset = shard.scroll(page)
-            for record in records:
-                try:
-                    yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
-                except StoreDamagedError:
-                    yield None, record
-            if offset is None:
-                return
+        for record in scrolled(shard, with_vector=True):
+            try:
+                yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
+            except StoreDamagedError:
+                yield None, record
 
     def close(self, shard: EdgeShard) -> None:
         """Close the shard; waits for the calls that are in it."""
@@ -305,6 +297,24 @@ class ShardFolder:
     def damaged(self, reason: str) -> StoreDamagedError:
         """Return the error for a collection whose files cannot be read."""
         return damaged(self.store, f"of its collection {self.collection!r}, {reason}")
+
+
+def scrolled(shard: EdgeShard, **asked: Any) -> Iterator[Any]:
+    """Yield the records of a shard with their payloads, read page by page.
+
+    Args:
+        shard: Loaded.
+        asked: What ``ScrollRequest`` takes beside: ``filter``, ``with_vector``.
+    """
+    from qdrant_edge import ScrollRequest
+
+    offset: Any = None
+    while True:
+        page = ScrollRequest(offset=offset, limit=PAGE, with_payload=True, **asked)
+        records, offset = shard.scroll(page)
+        yield from records
+        if offset is None:
+            return
 
 
 def uuids(ids: Sequence[str]) -> list[UUID | int | str]:

@@ -93,6 +93,6 @@ def _edge_is_there() -> bool:
 def _no_edge(folder: Path) -> DependencyError:
     return DependencyError(
         f"The store's folder {folder} needs Qdrant Edge, which is not installed or does not run "
-        "here. Install it: pip install qdrant-edge-py==0.9.0. Or delete the folder and build the "
-        "store again, without it."
+        "here. Install it: pip install 'qdrant-edge-py>=0.9,<0.10'. Or delete the folder and build "
+        "the store again, without it."
     )

@@ -1,14 +1,11 @@
-"""What a store needs of a vector engine, and nothing more."""
+"""The interface of a vector engine: what a store needs, and nothing more."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from casewright.errors import StoreError
 from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
@@ -33,7 +30,7 @@ class Point:
     id: str
     payload: Mapping[str, Any]
     score: float = 0.0
-    vector: NDArray[np.float32] | None = None
+    vector: Vectors | None = None
 
 
 class Engine(Protocol):
@@ -60,13 +57,7 @@ class Engine(Protocol):
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         """Make an empty collection that remembers its layout; one that exists stays as it is."""
 
-    def upsert(
-        self,
-        collection: str,
-        ids: Sequence[str],
-        vectors: NDArray[np.float32],
-        payloads: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write n points; returns once they are acknowledged."""
 
     def uploading(
@@ -81,7 +72,7 @@ class Engine(Protocol):
     def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        vector: Vectors,
         limit: int,
         where: Where | None,
         *,
@@ -93,15 +84,15 @@ class Engine(Protocol):
         """
 
     def rank(
-        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+        self, collection: str, vectors: Vectors, limit: int, where: Where | None
     ) -> list[list[Ranked]]:
         """Search for m vectors, array (m, dimension), in one pass, exactly: ids and scores only."""
 
     def recommend(
         self,
         collection: str,
-        positive: NDArray[np.float32],
-        negative: NDArray[np.float32],
+        positive: Vectors,
+        negative: Vectors,
         limit: int,
         where: Where | None,
         *,
@@ -161,13 +152,17 @@ class Engine(Protocol):
         """Release files, locks and connections; calling it twice is no error."""
 
 
-@contextmanager
-def one_by_one(engine: Engine, collection: str, done: Callable[[int], None]) -> Iterator[Upload]:
-    """Write each batch at once, as an engine in this process does best."""
+class InProcess:
+    """An engine in this process, which does best to write each batch at once."""
 
-    def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        with engine.writing:
-            engine.upsert(collection, ids, vectors, payloads)
-        done(len(ids))
+    def uploading(
+        self: Engine, collection: str, done: Callable[[int], None]
+    ) -> AbstractContextManager[Upload]:
+        """Write batches one after the other; see ``Engine``."""
 
-    yield upload
+        def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
+            with self.writing:
+                self.upsert(collection, ids, vectors, payloads)
+            done(len(ids))
+
+        return nullcontext(upload)

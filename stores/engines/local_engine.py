@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from casewright.stores.engines.case_sums import SUMS, check_sums, sums_of
 from casewright.stores.engines.engine import Point
 from casewright.stores.engines.file_sums import changed, file_sums
 from casewright.stores.engines.folder import damaged, open_client
-from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
+from casewright.stores.engines.qdrant_engine import QdrantEngine
+from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.room import check_room
 from casewright.stores.whole_file import write_whole
 
@@ -60,16 +58,11 @@ class LocalEngine(QdrantEngine):
         Raises:
             StoreDamagedError: One is not as it was written.
         """
-        found: dict[str, int] = {}
-        for one in self._client.get_collections().collections:
-            offset: Any = None
-            while True:
-                page = {"limit": PAGE, "offset": offset, "with_vectors": True}
-                records, offset = self._client.scroll(one.name, **page)
-                found[one.name] = found.get(one.name, 0) + len([self._point(r) for r in records])
-                if offset is None:
-                    break
-        return found
+        names = [described.name for described in self._client.get_collections().collections]
+        return {
+            name: len([self._point(record) for record in self._scrolled(name, vectors=True)])
+            for name in names
+        }
 
     def close(self) -> None:
         """Close the client, and leave the files' checksums; see ``Engine``."""
@@ -84,12 +77,7 @@ class LocalEngine(QdrantEngine):
                 write_whole(self._folder / CLOSED, json.dumps(left))
             self._folder_lock.close()
 
-    def _batch(
-        self,
-        ids: Sequence[str],
-        vectors: NDArray[np.float32],
-        payloads: Sequence[Mapping[str, Any]],
-    ) -> models.Batch:
+    def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         check_room(self._folder, 4 * vectors.nbytes)
         kept = [
             {**payload, SUMS: sums_of(id_, [payload_text(payload)], vector)}

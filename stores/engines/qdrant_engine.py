@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright.errors import StoreError
 from casewright.stores.engines.engine import (
+    InProcess,
     NoCollectionError,
     Point,
     Ranked,
     RecommendStrategy,
     Where,
-    one_by_one,
 )
 from casewright.stores.engines.examples import check_examples
 from casewright.stores.engines.local_points import points_only
-from casewright.stores.engines.upload import Upload
+from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ PAGE = 1000
 Answer = TypeVar("Answer")
 
 
-class QdrantEngine:
+class QdrantEngine(InProcess):
     """An engine over one ``QdrantClient`` in local mode.
 
     Local mode is not thread-safe, so every call holds one lock.
@@ -88,49 +87,28 @@ class QdrantEngine:
             if self.layout(collection, fresh=True) is None:
                 raise
 
-    def upsert(
-        self,
-        collection: str,
-        ids: Sequence[str],
-        vectors: NDArray[np.float32],
-        payloads: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write a batch of points; see ``Engine``."""
         batch = self._batch(ids, vectors, payloads)
         self._write(lambda client: client.upsert(collection, points=batch, wait=True))
 
-    def uploading(
-        self, collection: str, done: Callable[[int], None]
-    ) -> AbstractContextManager[Upload]:
-        """Write batches one after the other; see ``Engine``."""
-        return one_by_one(self, collection, done)
-
     def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        vector: Vectors,
         limit: int,
         where: Where | None,
         *,
         exact: bool = True,
     ) -> list[Point]:
         """Search by dot product; see ``Engine``."""
-        params, selected = self._params(exact=exact), self._filter(where)
-        found = self._read(
-            lambda client: client.query_points(
-                collection,
-                query=vector.tolist(),
-                limit=limit,
-                query_filter=selected,
-                search_params=params,
-                with_payload=True,
-                with_vectors=True,
-            )
+        points = self._queried(
+            collection, vector.tolist(), limit, where, exact=exact, with_vectors=True
         )
-        return [self._point(point, point.score) for point in found.points]
+        return [self._point(point, point.score) for point in points]
 
     def rank(
-        self, collection: str, vectors: NDArray[np.float32], limit: int, where: Where | None
+        self, collection: str, vectors: Vectors, limit: int, where: Where | None
     ) -> list[list[Ranked]]:
         """Search for several vectors in one request, always exactly; see ``Engine``."""
         from qdrant_client import models
@@ -146,8 +124,8 @@ class QdrantEngine:
     def recommend(
         self,
         collection: str,
-        positive: NDArray[np.float32],
-        negative: NDArray[np.float32],
+        positive: Vectors,
+        negative: Vectors,
         limit: int,
         where: Where | None,
         *,
@@ -157,23 +135,14 @@ class QdrantEngine:
         from qdrant_client import models
 
         check_examples(positive, negative, strategy)
-        selected, params = self._filter(where), self._params(exact=True)
         examples = models.RecommendInput(
             positive=positive.tolist(),
             negative=negative.tolist(),
             strategy=models.RecommendStrategy(strategy),
         )
-        found = self._read(
-            lambda client: client.query_points(
-                collection,
-                query=models.RecommendQuery(recommend=examples),
-                limit=limit,
-                query_filter=selected,
-                search_params=params,
-                with_payload=False,
-            )
-        )
-        return [(str(point.id), point.score) for point in found.points]
+        query = models.RecommendQuery(recommend=examples)
+        points = self._queried(collection, query, limit, where, with_payload=False)
+        return [(str(point.id), point.score) for point in points]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points that exist; see ``Engine``."""
@@ -186,18 +155,7 @@ class QdrantEngine:
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return every point that matches; see ``Engine``."""
-        points: list[Point] = []
-        offset: Any = None
-        selected = self._filter(where)
-        while True:
-
-            def page(client: QdrantClient, at: Any = offset) -> tuple[list[Any], Any]:
-                return client.scroll(collection, scroll_filter=selected, limit=PAGE, offset=at)
-
-            records, offset = self._read(page)
-            points += [self._point(record) for record in records]
-            if offset is None:
-                return points
+        return [self._point(record) for record in self._scrolled(collection, where)]
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove points; see ``Engine``."""
@@ -239,12 +197,48 @@ class QdrantEngine:
                 )
             )
 
-    def _batch(
+    def _queried(
         self,
-        ids: Sequence[str],
-        vectors: NDArray[np.float32],
-        payloads: Sequence[Mapping[str, Any]],
-    ) -> models.Batch:
+        collection: str,
+        query: Any,
+        limit: int,
+        where: Where | None,
+        *,
+        exact: bool = True,
+        **shown: Any,
+    ) -> Sequence[models.ScoredPoint]:
+        """Return the points that a query finds, best first."""
+        params, selected = self._params(exact=exact), self._filter(where)
+        return self._read(
+            lambda client: client.query_points(
+                collection,
+                query=query,
+                limit=limit,
+                query_filter=selected,
+                search_params=params,
+                **shown,
+            )
+        ).points
+
+    def _scrolled(
+        self, collection: str, where: Where | None = None, *, vectors: bool = False
+    ) -> Iterator[Any]:
+        """Yield the records that match, read page by page."""
+        offset: Any = None
+        selected = self._filter(where)
+        while True:
+
+            def page(client: QdrantClient, at: Any = offset) -> tuple[list[Any], Any]:
+                return client.scroll(
+                    collection, selected, limit=PAGE, offset=at, with_vectors=vectors
+                )
+
+            records, offset = self._read(page)
+            yield from records
+            if offset is None:
+                return
+
+    def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models
 
         return models.Batch(

@@ -8,9 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from casewright.errors import InputError, told
 from casewright.stores.engines.engine import Point, Where
 from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
@@ -18,7 +15,7 @@ from casewright.stores.engines.server_calls import ServerCalls
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.engines.server_payload import check_numbers, read_payload, server_payload
 from casewright.stores.engines.shared_lock import SharedLock
-from casewright.stores.engines.upload import Upload, Uploads
+from casewright.stores.engines.upload import Ids, Payloads, Upload, Uploads, Vectors
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
@@ -94,13 +91,7 @@ class ServerEngine(QdrantEngine):
         for path, index in self._options.payload_indexes().items():
             self._index(collection, path, index)
 
-    def upsert(
-        self,
-        collection: str,
-        ids: Sequence[str],
-        vectors: NDArray[np.float32],
-        payloads: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         """Write points, in requests of the size that the options name; see ``Engine``."""
         for start in range(0, len(ids), self._options.upload_batch):
             part = slice(start, start + self._options.upload_batch)
@@ -112,10 +103,7 @@ class ServerEngine(QdrantEngine):
         """Write several batches at once; see ``Engine``."""
 
         def write(
-            ids: Sequence[str],
-            vectors: NDArray[np.float32],
-            payloads: Sequence[Mapping[str, Any]],
-            given_up: threading.Event,
+            ids: Ids, vectors: Vectors, payloads: Payloads, given_up: threading.Event
         ) -> None:
             with self._sharing.shared():
                 batch = self._batch(ids, vectors, payloads)
@@ -129,7 +117,7 @@ class ServerEngine(QdrantEngine):
     def search(
         self,
         collection: str,
-        vector: NDArray[np.float32],
+        vector: Vectors,
         limit: int,
         where: Where | None,
         *,

@@ -1,4 +1,4 @@
-"""How a Qdrant server or cluster is to be used: Qdrant's own models, passed on as they are."""
+"""Options of a Qdrant server or cluster: Qdrant's own models, passed on unchanged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ServerOptions:
         client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` below it: ``headers``,
             ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
         search: How ``CaseStore.search`` may be answered from an index, approximately; ``None`` is
-            exactly. See ``approximate`` for what is answered exactly all the same.
+            exactly. See ``Asked.quality_leads`` for what is answered exactly all the same.
         indexes: Metadata field to the payload index that it gets: a ``PayloadSchemaType``, its
             name, or parameters such as ``KeywordIndexParams``. ``tenant`` always has one.
         parallel: How many batches may be on their way to the server at the same time.

@@ -1,4 +1,4 @@
-"""What a relevance judge without a language model knows of a candidate.
+"""Features of a candidate for the relevance judge without a language model.
 
 Nothing is encoded or searched anew: vectors, scores and texts are those of the hits. A candidate's
 features depend on the other candidates by their scores only, never by their texts, so that no text
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from casewright.stores.feedback.candidate import Candidate
 from casewright.stores.feedback.judge import JudgeRequest
 from casewright.stores.feedback.likeness import Likeness, facet_cosines
-from casewright.stores.feedback.place import beside, same_source, source_of
 from casewright.stores.feedback.reading import (
     Reading,
     phrase,
@@ -134,7 +133,7 @@ def _always(
                 "words_in_title": share(reading.title_words, question.words),
                 "title_whole": float(stands(reading.title, question.body)),
                 "title_in_question": share(question.words, reading.title_words),
-                "source_named": float(stands(phrase(source_of(one)[1]), question.body)),
+                "source_named": float(stands(phrase(one.source[1]), question.body)),
             }
         )
     return rows
@@ -149,7 +148,7 @@ def _score_shares(batch: Sequence[Candidate]) -> list[float]:
 
 
 class _Relevant:
-    """What was found relevant, to compare candidates with."""
+    """The relevant candidates, to compare others with."""
 
     def __init__(self, question: Reading, relevant: Sequence[Candidate]) -> None:
         readings = [read_candidate(one) for one in relevant]
@@ -172,7 +171,7 @@ class _Relevant:
         same = any(
             reading.title
             and reading.title == known
-            and (same_source(one, other) or not (source_of(one)[1] or source_of(other)[1]))
+            and (one.same_source(other) or not (one.source[1] or other.source[1]))
             for known, other in zip(self.titles, self.relevant, strict=True)
         )
         return {
@@ -186,6 +185,6 @@ class _Relevant:
             "names_shared": sum(name in self.names for name in own) / math.sqrt(max(1, len(own))),
             "log_relevant": math.log1p(len(self.relevant)),
             "same_title": float(same),
-            "same_source": float(any(same_source(one, other) for other in self.relevant)),
-            "beside": float(any(beside(one, other) for other in self.relevant)),
+            "same_source": float(any(one.same_source(other) for other in self.relevant)),
+            "beside": float(any(one.beside(other) for other in self.relevant)),
         }

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from casewright.bench.dags import FixedPlanner
 from casewright.graph import build_graph
 from casewright.graph.feedback import build_feedback
 from casewright.planner import parse_plan
+from casewright.planner.fixed import FixedPlanner
 from casewright.stores import CaseSchema, CaseStore, text_facet
 from casewright.stores.feedback import OfflineJudge
 from casewright.tools import Toolbox

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from casewright.domains import find_domain
 from casewright.domains.build import digest, open_built
+from casewright.domains.late_store import waits
 from casewright.errors import StoreError
 from casewright.stores import Case
 from tests.stores.helpers import note, note_schema
@@ -47,6 +49,21 @@ def test_stores_are_built_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     out, err = capfd.readouterr()
     assert out == ""
     assert err.count("Building the small stores") == 1
+
+
+def test_the_shops_plan_cases_are_built_when_they_are_first_read(tmp_path: Path) -> None:
+    shop = find_domain("shopping")
+    for _ in range(2):
+        opened = shop.open(tmp_path, HashingEncoder(16), False)
+        assert waits(opened.plan_cases)
+        assert not waits(opened.stores["help"])
+        opened.close()
+    assert not (tmp_path / "plans").exists()
+    opened = shop.open(tmp_path, HashingEncoder(16), False)
+    assert opened.plan_cases.count() == len(shop.queries())
+    assert not waits(opened.plan_cases)
+    opened.close()
+    assert (tmp_path / "plans").exists()
 
 
 def test_a_build_that_takes_long_tells_how_many_cases_are_done(

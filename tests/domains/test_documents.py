@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
-from casewright.domains.documents.store import open_store
+from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
 from casewright.planner import CasePlanner
 from casewright.planner.request import PlanRequest
-from casewright.stores import default_encoder
+from casewright.stores import default_encoder, document_schema
 from casewright.stores.documents.ingest import ingest
 from tests.domains.helpers import call
 from tests.stores.document_files import pdf, write
 
 DOMAIN = find_domain("documents")
+SCHEMA = document_schema(default_encoder())
 FILES = {
     "coffee.md": (
         "# Coffee machine\n\n## Descaling\n\nDescale the machine every three months with citric "
@@ -35,7 +36,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("documents")
-    with open_store(made / "store", default_encoder()) as store:
+    with open_waiting(SCHEMA, made / "store") as store:
         assert ingest(store, write(made / "manuals", FILES)).files == len(FILES)
     return made / "store"
 
@@ -70,7 +71,7 @@ def test_passage_is_found_with_its_file_and_its_place_there(
 
 
 def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:
-    with open_store(tmp_path / "store", default_encoder()) as store:
+    with open_waiting(SCHEMA, tmp_path / "store") as store:
         for name, text in (("a/docs", "Tea is at four."), ("b/docs", "Tea is at five.")):
             ingest(store, write(tmp_path / name, {"x.md": text}))
         ingest(store, write(tmp_path / "c" / "notes", {"x.md": "Tea is at six."}))
@@ -123,11 +124,11 @@ def test_before_anything_was_ingested_the_command_is_named(tmp_path: Path) -> No
     with pytest.raises(InputError, match="casewright ingest PATH"):
         DOMAIN.open(place, default_encoder(), False)
     assert not place.exists()
-    open_store(place, default_encoder()).close()
+    open_waiting(SCHEMA, place).close()
     with pytest.raises(InputError, match="casewright ingest PATH"):
         DOMAIN.open(place, default_encoder(), True)
     # It is not held by who was refused.
-    open_store(place, default_encoder()).close()
+    open_waiting(SCHEMA, place).close()
 
 
 def test_domain_is_opened_where_the_user_says(location: Path) -> None:

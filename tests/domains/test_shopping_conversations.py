@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from casewright.bench.evidence import run_plan
 from casewright.domains import OpenDomain, find_domain
+from casewright.domains.gold_plans import run_plan
 from casewright.domains.shopping.data import NAMES, records
 from casewright.planner import AnnotatedQuery
 from casewright.planner.conversations import Conversation

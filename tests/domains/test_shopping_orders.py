@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.dags import FixedPlanner
 from casewright.domains import OpenDomain
 from casewright.domains.shopping.data import records
 from casewright.graph import RunContext, build_graph
 from casewright.planner import Plan, parse_plan
+from casewright.planner.fixed import FixedPlanner
 from tests.domains.helpers import call
 
 CUSTOMERS = [record["id"] for record in records("customers")]

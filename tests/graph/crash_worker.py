@@ -5,7 +5,8 @@ in a process of its own, all at once. Every call of a tool is a line of ``FOLDER
 before it does anything; the outcomes are written to ``FOLDER/SEED.json``.
 
 ``run:3,resume:5`` does so twice: in processes that kill themselves as soon as three calls of their
-plan have begun, and then in others that do at the fifth.
+plan have begun, and then in others that do at the fifth. In ``run:midway`` each does so as soon as
+some of its steps' results are kept, and never all: how many, the seed and the mode say.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -26,15 +28,19 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from casewright.bench.dags import MAX_NEEDS, Dag, random_dag
+from casewright.graph.random_plans import MAX_NEEDS, Dag, random_dag
 from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, ToolSpec
 from tests.graph.helpers import QUESTION, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 INPUTS = tuple(f"in{i}" for i in range(MAX_NEEDS))
-#: More calls than any plan has.
+#: More calls, or results, than any plan has.
 NEVER = 1000
+#: Under this LangGraph keeps what a step returned.
+RETURNED = "__return__"
+#: When a process kills itself: see above.
+MIDWAY = "midway"
 
 
 def dag_of(seed: int) -> Dag:
@@ -94,8 +100,35 @@ def work_tool(log: Path, last: int) -> ToolSpec:
     return tool("work", run, run_async, takes=("seconds", *INPUTS))
 
 
+class KillingSaver(SqliteSaver):
+    """Has its process kill itself as soon as so many results of steps are kept."""
+
+    results, alone = NEVER, threading.Lock()
+
+    def put_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
+        with self.alone:
+            super().put_writes(config, writes, *given, **more)
+            # In this mode another thread may not yet have kept what the results belong to.
+            if self.get_tuple(config):
+                _count(writes)
+
+
+class AsyncKillingSaver(AsyncSqliteSaver):
+    """Does as ``KillingSaver``."""
+
+    async def aput_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
+        await super().aput_writes(config, writes, *given, **more)
+        _count(writes)
+
+
+def _count(writes: Sequence[tuple[str, Any]]) -> None:
+    KillingSaver.results -= sum(channel == RETURNED for channel, _ in writes)
+    if KillingSaver.results <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
-    with SqliteSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
+    with KillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
         graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and graph.get_state(CONFIG).next
         answer = graph.invoke(None if begun else {"question": QUESTION}, CONFIG)["answer"]
@@ -103,7 +136,7 @@ def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, A
 
 
 async def awaiting(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
-    async with AsyncSqliteSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
+    async with AsyncKillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
         graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and (await graph.aget_state(CONFIG)).next
         state = await graph.ainvoke(None if begun else {"question": QUESTION}, CONFIG)
@@ -123,14 +156,18 @@ def main(orders: str, mode: str, folder: Path, seeds: Sequence[int]) -> None:
         for seed in seeds:
             child = os.fork()
             if not child:
-                run_one(order, int(last or NEVER), mode, folder, seed)
+                run_one(order, last, mode, folder, seed)
                 os._exit(0)
             children.append(child)
         for child in children:
             os.waitpid(child, 0)
 
 
-def run_one(order: str, last: int, mode: str, folder: Path, seed: int) -> None:
+def run_one(order: str, ends: str, mode: str, folder: Path, seed: int) -> None:
+    if ends == MIDWAY:
+        size = len(dag_of(seed).seconds)
+        KillingSaver.results = random.Random(f"{mode}{seed}").randrange(1, size)
+    last = int(ends) if ends.isdecimal() else NEVER
     try:
         if mode == "sync":
             steps = blocking(order, last, folder, seed)

@@ -19,9 +19,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.types import RetryPolicy
 from pydantic import Field
 
-from casewright.bench.dags import FixedPlanner
 from casewright.graph import Answer, Evidence, Generator, Limits, RunContext, build_graph
 from casewright.planner import parse_plan
+from casewright.planner.fixed import FixedPlanner
 from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
 ROOT = Path(__file__).parents[2]

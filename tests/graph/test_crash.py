@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,41 +26,19 @@ def calls(folder: Path, seed: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
 
 
-def kill_one(mode: str, folder: Path, seed: int) -> None:
-    """Kill the plan's process at a random moment after its first call."""
-    after = random.Random(seed * 7 + len(mode)).uniform(0.1, 0.95) * dag_of(seed).critical_path()
-    deadline = time.monotonic() + 30
-    while not calls(folder, seed):
-        assert time.monotonic() < deadline, "the plan never started"
-        time.sleep(0.005)
-    time.sleep(after)
-    if not (folder / f"{seed}.json").exists():
-        os.kill(calls(folder, seed)[0]["pid"], signal.SIGKILL)
-
-
-def run_and_kill(mode: str, folder: Path, seeds: Sequence[int]) -> None:
-    """Start the plans, each in its own process, and kill each of those."""
-    command = [*WORKER, "run", mode, str(folder), *map(str, seeds)]
-    with (
-        started(command, subprocess.DEVNULL, subprocess.DEVNULL, {}) as processes,
-        ThreadPoolExecutor(len(seeds)) as pool,
-    ):
-        list(pool.map(lambda seed: kill_one(mode, folder, seed), seeds))
-        assert processes.wait(30) == 0
-
-
-def run_until_calls(orders: Sequence[str], mode: str, folder: Path, *seeds: int) -> None:
+def run_until_killed(orders: Sequence[str], mode: str, folder: Path, *seeds: int) -> None:
     """Run each plan in one process after the other, each of which kills itself.
 
     Args:
-        orders: Of each process, when and what: ``resume:5`` goes on until five calls have begun.
+        orders: Of each process, what and until when: ``resume:5`` goes on until five calls have
+            begun, ``run:midway`` until some steps' results are kept.
         mode: ``sync`` or ``async``.
         folder: Where the plans are kept.
         seeds: The plans.
     """
     command = [*WORKER, ",".join(orders), mode, str(folder), *map(str, seeds)]
     with started(command, subprocess.DEVNULL, subprocess.DEVNULL, {}) as processes:
-        assert processes.wait(30) == 0
+        assert processes.wait() == 0
 
 
 def resume(mode: str, folder: Path, *seeds: int) -> dict[int, list[dict[str, Any]]]:
@@ -74,7 +47,7 @@ def resume(mode: str, folder: Path, *seeds: int) -> dict[int, list[dict[str, Any
         [*WORKER, "resume", mode, str(folder), *map(str, seeds)],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        check=False,
     )
     assert ended.stderr == ""
     return {seed: json.loads((folder / f"{seed}.json").read_text()) for seed in seeds}
@@ -103,29 +76,26 @@ def test_a_fresh_process_repeats_no_acknowledged_step_and_mixes_up_no_results(
     mode: str, tmp_path: Path
 ) -> None:
     seeds = range(PLANS)
-    run_and_kill(mode, tmp_path, seeds)
+    run_until_killed(["run:midway"], mode, tmp_path, *seeds)
     before = {seed: calls(tmp_path, seed) for seed in seeds}
     acknowledged = {seed: saved(tmp_path, seed) for seed in seeds}
     outcomes = resume(mode, tmp_path, *seeds)
-    killed_midway = 0
     for seed in seeds:
-        state, finished = acknowledged[seed]
+        _, finished = acknowledged[seed]
         again = calls(tmp_path, seed)[len(before[seed]) :]
         assert {call["pid"] for call in again}.isdisjoint(call["pid"] for call in before[seed])
         repeated = {call["step"] for call in again}
         assert not repeated & finished, f"plan {seed}: acknowledged steps were called again"
         steps = outcomes[seed]
         size = len(dag_of(seed).seconds)
+        assert 0 < len(finished) < size, f"plan {seed}: it was not killed midway"
         assert [step["step"] for step in steps] == [f"s{n}" for n in range(1, size + 1)]
         assert [step["status"] for step in steps] == ["done"] * size
         assert [step["rows"][0]["value"] for step in steps] == right_values(dag_of(seed))
         assert repeated | {call["step"] for call in before[seed]} == {s["step"] for s in steps}
         assert len(again) == len(repeated), "one resumption calls a step once"
-        if "run_id" in state:
-            keys = {(call["step"], call["key"]) for call in before[seed] + again}
-            assert len(keys) == size, f"plan {seed}: the call keys changed"
-        killed_midway += 0 < len(finished) < size
-    assert killed_midway >= PLANS // 3, "the kills missed the middle of the plans"
+        keys = {(call["step"], call["key"]) for call in before[seed] + again}
+        assert len(keys) == size, f"plan {seed}: the call keys changed"
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -134,7 +104,7 @@ def test_a_run_killed_again_and_again_ends_with_every_step_s_own_result(
 ) -> None:
     seed = 104
     size = len(dag_of(seed).seconds)
-    run_until_calls(["run:3", "resume:5", "resume:7"], mode, tmp_path, seed)
+    run_until_killed(["run:3", "resume:5", "resume:7"], mode, tmp_path, seed)
     _, finished = saved(tmp_path, seed)
     before = len(calls(tmp_path, seed))
     steps = resume(mode, tmp_path, seed)[seed]
@@ -149,7 +119,7 @@ def test_a_step_keeps_its_call_key_though_the_process_dies_at_the_first_call(
     mode: str, tmp_path: Path
 ) -> None:
     seeds = range(6)
-    run_until_calls(["run:1"], mode, tmp_path, *seeds)
+    run_until_killed(["run:1"], mode, tmp_path, *seeds)
     begun = [seed for seed in seeds if saved(tmp_path, seed)[0]]
     assert begun, "no run had its input saved"
     resume(mode, tmp_path, *begun)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.dags import FixedPlanner, random_dag, work_toolbox
 from casewright.graph import Limits, build_graph
+from casewright.graph.random_plans import random_dag, work_toolbox
+from casewright.planner.fixed import FixedPlanner
 from casewright.tools import CallContext
 from tests.graph.helpers import Ask, Given, graph_of, statuses, step_of, tool, values
 

@@ -11,10 +11,10 @@ import pytest
 from langchain_core.tools import InjectedToolArg
 from langchain_core.tools import tool as langchain_tool
 
-from casewright.bench.dags import FixedPlanner
 from casewright.errors import PlanError
 from casewright.graph import Answer, RunContext
 from casewright.planner import PlanRequest, parse_plan
+from casewright.planner.fixed import FixedPlanner
 from casewright.tools import CallContext, Toolbox, tool_from_function, tool_from_langchain
 from tests.graph.helpers import QUESTION, Ask, Given, graph_of, tool, values
 

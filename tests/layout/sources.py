@@ -10,6 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("stores", "tools", "planner", "graph", "finetune", "serve", "domains", "bench")
+#: Packages beside the core, which finds them by their entry points.
+ADDED = ("casewright_backgammon", "casewright_math24", "casewright_mcbr")
 
 
 def _python_files(folder: Path) -> list[Path]:
@@ -18,18 +20,19 @@ def _python_files(folder: Path) -> list[Path]:
 
 ROOM_FILES = [file for room in ROOMS for file in _python_files(ROOT / room)]
 PACKAGE_FILES = sorted((ROOT / "src" / "casewright").glob("*.py"))
+ADDED_FILES = _python_files(ROOT / "packages")
 
 
 def module_of(file: Path) -> str:
     """Return the name by which a file of this repository is imported."""
     parts = file.relative_to(ROOT).with_suffix("").parts
-    whole = parts[1:] if parts[0] == "src" else ("casewright", *parts)
+    whole = parts[1:] if parts[0] in ("src", "packages") else ("casewright", *parts)
     return ".".join(parts if parts[0] == "tests" else whole).removesuffix(".__init__")
 
 
-MODULES = {module_of(file): file for file in [*ROOM_FILES, *PACKAGE_FILES]}
+MODULES = {module_of(file): file for file in [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES]}
 TEST_FILES = _python_files(ROOT / "tests")
-OWN_FILES = [*ROOM_FILES, *PACKAGE_FILES, *TEST_FILES]
+OWN_FILES = [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES, *TEST_FILES]
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Import:
 
     @property
     def importer(self) -> str:
-        """The room of the importing file; ``casewright`` for the package's own files."""
+        """The importing file's room; ``casewright`` or ``packages`` where it lies in none."""
         first = self.file.relative_to(ROOT).parts[0]
         return "casewright" if first == "src" else first
 

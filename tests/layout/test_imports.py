@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.layout.sources import (
+    ADDED,
+    ADDED_FILES,
     MODULES,
     OWN_FILES,
     PACKAGE_FILES,
     ROOM_FILES,
     ROOMS,
     ROOT,
+    TEST_FILES,
     Import,
     imports_of,
     module_of,
@@ -28,12 +31,10 @@ MAY_IMPORT = {
     "graph": {"stores", "tools", "planner"},
     "finetune": {"stores", "tools", "planner"},
     "domains": {"stores", "tools", "planner", "graph"},
-    # It measures all others. Of the command line it uses how results are printed, and how a planner
-    # is found by its name.
-    "bench": {"stores", "tools", "planner", "graph", "finetune", "domains", "serve"},
+    # It measures all others; the command line hands it the service.
+    "bench": {"stores", "tools", "planner", "graph", "finetune", "domains"},
     "serve": {"stores", "tools", "planner", "graph", "finetune", "domains", "bench"},
 }
-SERVE = "casewright.serve.{}"
 HEAVY = ("torch", "transformers", "trl", "peft", "datasets", "matplotlib", "sentence_transformers")
 #: Its room for key/value states is one of transformers' caches.
 DECODING = "casewright.planner.decoding"
@@ -41,7 +42,9 @@ DECODING = "casewright.planner.decoding"
 
 @cache
 def imports() -> list[Import]:
-    return [found for file in [*ROOM_FILES, *PACKAGE_FILES] for found in imports_of(file)]
+    return [
+        found for file in [*ROOM_FILES, *PACKAGE_FILES, *ADDED_FILES] for found in imports_of(file)
+    ]
 
 
 def told(broken: list[Import]) -> list[str]:
@@ -55,7 +58,7 @@ def is_heavy(file: Path) -> bool:
 def test_rules_know_every_room() -> None:
     assert set(MAY_IMPORT) == set(ROOMS)
     assert len(imports()) > 200
-    assert {found.importer for found in imports()} == {*ROOMS, "casewright"}
+    assert {found.importer for found in imports()} == {*ROOMS, "casewright", "packages"}
 
 
 def test_nothing_imports_a_room_by_its_bare_name() -> None:
@@ -81,15 +84,15 @@ def test_package_itself_imports_no_room_but_to_start_the_command_line() -> None:
     assert outside == {("__main__.py", "casewright.serve.cli")}
 
 
-def test_bench_uses_of_the_command_line_only_how_it_prints() -> None:
-    used = [f for f in imports() if f.importer == "bench" and f.room == "serve"]
-    own = ("cli.measured", "cli.output", "session", "service")
-    assert told([f for f in used if not f.module.startswith(tuple(map(SERVE.format, own)))]) == []
-
-
 def test_nothing_but_their_commands_imports_the_benches() -> None:
     users = {f.file.parent for f in imports() if f.room == "bench" and f.importer != "bench"}
-    assert users == {ROOT / "serve" / "cli" / "bench"}
+    added = {ROOT / "packages" / name for name in ADDED}
+    assert users - added == {ROOT / "serve" / "cli" / "bench"}
+
+
+def test_tests_of_other_rooms_import_no_bench() -> None:
+    folders = {f.file.parent for file in TEST_FILES for f in imports_of(file) if f.room == "bench"}
+    assert folders - {ROOT / "tests" / "packages"} == {ROOT / "tests" / "bench"}
 
 
 def test_parts_of_serve_import_one_way() -> None:
@@ -170,13 +173,13 @@ def test_modules_of_networks_are_imported_where_they_are_used() -> None:
 
 
 def test_package_and_every_room_are_imported_without_torch(tmp_path: Path) -> None:
-    modules = ["casewright", *(f"casewright.{room}" for room in ROOMS)]
+    modules = ["casewright", *(f"casewright.{room}" for room in ROOMS), *ADDED]
     # Each as if it were the first: what those before it imported of the project is forgotten.
     code = f"""
 import sys
 from importlib import import_module
 for module in {modules}:
-    for name in [name for name in sys.modules if name.split(".")[0] == "casewright"]:
+    for name in [name for name in sys.modules if name.startswith("casewright")]:
         del sys.modules[name]
     import_module(module)
     print(module, sorted({set(HEAVY)} & set(sys.modules)))

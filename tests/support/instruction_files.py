@@ -24,8 +24,8 @@ def write_list(file: Path, records: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def seed_task(asked: str, answer: str, given: str = "") -> dict[str, Any]:
-    """Return a record of Self-Instruct's files."""
-    return {"id": "x", "instruction": asked, "instances": [{"input": given, "output": answer}]}
+    """Return a record of an instruction, the text that it is about, and its answer."""
+    return {"instruction": asked, "input": given, "output": answer}
 
 
 def seed_tasks(folder: Path, count: int) -> Path:
@@ -37,20 +37,7 @@ def seed_tasks(folder: Path, count: int) -> Path:
         )
         for number in range(count)
     ]
-    return write_lines(folder / "self_instruct_seed_tasks.jsonl", records)
-
-
-def template(name: str, prompt: str, answer: str) -> dict[str, Any]:
-    """Return a record of T0's sample."""
-    return {"template": name, "prompt": prompt, "completion": answer}
-
-
-def dialogue(
-    turns: Iterable[tuple[str, str]], tools: Iterable[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return a record of Glaive's dialogues."""
-    said = [{"from": who, "value": text} for who, text in turns]
-    return {"conversations": said, "tools": json.dumps(list(tools))}
+    return write_lines(folder / "seed_tasks.jsonl", records)
 
 
 def function(name: str, required: Iterable[str] = (), /, **parameters: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 from casewright.finetune.evaluation import plan_class
 from casewright.finetune.reader_training import ReaderSettings, train_reader
 from casewright.planner import AnnotatedQuery, Reader, parse_plan
-from casewright.planner.reader import reader_tokenizer
-from casewright.planner.reader_export import ASK, ENCODE, POINT
-from casewright.planner.reader_weights import ReaderCard, load_network, save_reader
-from casewright.stores.encoders.onnx_export import quiet
+from casewright.planner.reader_weights import ReaderCard, save_reader
 
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
@@ -147,7 +144,6 @@ class Taught:
         network: The network as it was trained.
         card: What it says of itself.
         folder: Where it was saved.
-        graphs: Where its ONNX graphs are kept: outside the cache folder.
         reader: The saved one.
     """
 
@@ -155,44 +151,7 @@ class Taught:
     network: ReaderNetwork
     card: ReaderCard
     folder: Path
-    graphs: Path
     reader: Reader
-
-
-class UnexportedReader(Reader):
-    """A reader whose network torch runs: exporting it would take half a minute."""
-
-    def _load(self) -> Any:
-        if self._parts is None:
-            with quiet():
-                network = load_network(self.folder)
-
-            def next_ask(**given: Any) -> tuple[Any, ...]:
-                decoded = network.decode(**given)[:, -1]
-                latents = network.latents(decoded)
-                return decoded, latents, network.scores(latents)
-
-            sessions: Any = {
-                ENCODE: _Session(lambda **given: (network.encode(**given),)),
-                ASK: _Session(next_ask),
-                POINT: _Session(network.point),
-            }
-            self._parts = (reader_tokenizer(), sessions)
-        return self._parts
-
-
-class _Session:
-    """Takes and gives what a session of ONNX Runtime does."""
-
-    def __init__(self, forward: Callable[..., tuple[Any, ...]]) -> None:
-        self._forward = forward
-
-    def run(self, _: None, feed: Mapping[str, Any]) -> list[Any]:
-        import torch
-
-        with torch.no_grad():
-            given = {name: torch.from_numpy(array) for name, array in feed.items()}
-            return [tensor.numpy() for tensor in self._forward(**given)]
 
 
 def train(
@@ -214,11 +173,10 @@ def taught(folder: Path) -> Taught:
     queries = toy_queries()
     network, card = train(queries, quick())
     save_reader(folder / "reader", network, card)
-    reader = Reader(folder / "reader", graphs=folder / "graphs")
-    return Taught(queries, network, card, folder / "reader", folder / "graphs", reader)
+    return Taught(queries, network, card, folder / "reader", Reader(folder / "reader"))
 
 
 def untrained(folder: Path) -> Reader:
     """A reader of the same forms whose network learned nothing."""
     save_reader(folder, *train(toy_queries(), quick(epochs=0)))
-    return UnexportedReader(folder)
+    return Reader(folder)

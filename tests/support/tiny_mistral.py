@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from casewright.finetune.training.new_model import new_mistral, train_tokenizer
+from casewright.finetune.training.base import new_mistral, train_tokenizer
 from casewright.planner.language_model import LanguageModel
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from casewright.finetune.training.new_model import TEMPLATE
+from casewright.finetune.training.base import TEMPLATE
 from tests.support.tiny_mistral import byte_level_tokenizer, plan_like_lines
 
 #: As Qwen's and many others'.

@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.training_set import (
-    FORMAT,
-    TRAIN,
-    VALIDATION,
-    TrainingSet,
-    file_entry,
-    write_training_set,
-)
+from casewright.finetune.examples.training_set import TrainingSet, write_training_set
 from casewright.finetune.recipe.training_section import (
     LoraSection,
     ModelSection,
@@ -22,7 +15,6 @@ from casewright.finetune.recipe.training_section import (
     TrainingSection,
 )
 from casewright.planner import AnnotatedQuery, render_prompt
-from casewright.planner.prompt_hash import prompt_hash
 from tests.planner.helpers import SHOP
 from tests.support.readers import toy_queries
 
@@ -67,12 +59,6 @@ def plan_examples(queries: Sequence[AnnotatedQuery] | None = None) -> list[Train
 
 def write_set(folder: Path, train: int = 32, validation: int = 8) -> Path:
     """Write a training set of the toy queries' first ones; returns the folder."""
-    examples = tuple(plan_examples(toy_queries()[: train + validation]))
-    parts = {TRAIN: examples[:train], VALIDATION: examples[train:]}
-    manifest = {
-        "format": FORMAT,
-        "prompt_hash": prompt_hash(),
-        "files": {name: file_entry(part) for name, part in parts.items()},
-    }
-    write_training_set(TrainingSet(parts[TRAIN], parts[VALIDATION], manifest), folder)
+    examples = plan_examples(toy_queries()[: train + validation])
+    write_training_set(TrainingSet.of(examples[:train], examples[train:]), folder)
     return folder

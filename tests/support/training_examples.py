@@ -13,9 +13,7 @@ from functools import cache
 from casewright.domains import find_domain
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.finetune.example import TrainingExample
-from casewright.finetune.examples.drawn_toolbox import draw_toolbox
-from casewright.finetune.examples.tevo import Evolved, pose
-from casewright.finetune.examples.tevo_settings import TevoSettings
+from casewright.finetune.examples.tevo import Evolved, TevoSettings, draw_toolbox, pose
 from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
 from casewright.finetune.shots import Neighbours
 from casewright.finetune.tool_pools import ToolPool, read_pools

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from casewright.bench.evidence import run_gold_plans
 from casewright.domains import OpenDomain
+from casewright.domains.gold_plans import run_gold_plans
 from casewright.domains.legal.data import legal_cases, records
 from casewright.domains.legal.domain import DOMAIN, queries
 from casewright.domains.legal.question_pairs import cited_as, entity_pairs

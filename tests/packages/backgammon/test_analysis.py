@@ -51,35 +51,39 @@ def test_a_text_without_flaws_has_none() -> None:
 
 def test_analyses_have_no_flaws_whatever_the_seed(some: list[Decision]) -> None:
     for seed in (0, 1):
-        flaws = [flaw for one in some for flaw in analysis_flaws(analysis_text(one, seed), one)]
+        flaws = [
+            flaw
+            for decision in some
+            for flaw in analysis_flaws(analysis_text(decision, seed), decision)
+        ]
         assert flaws == []
 
 
 def test_an_analysis_ends_with_the_best_play_and_has_three_to_seven_sentences(
     some: list[Decision],
 ) -> None:
-    for one in some:
-        text = analysis_text(one)
-        assert best_play_of(text) == one.best.play
-        assert text.endswith(f"Best play: {one.best.play}.")
+    for decision in some:
+        text = analysis_text(decision)
+        assert best_play_of(text) == decision.best.play
+        assert text.endswith(f"Best play: {decision.best.play}.")
         # The last is the play alone.
         assert 3 <= len(re.findall(r"[.](?: |$)", text)) <= 7
 
 
 def test_an_analysis_names_the_play_that_was_made(some: list[Decision]) -> None:
-    for one in some:
-        assert one.candidates[one.played].play in analysis_text(one)
+    for decision in some:
+        assert decision.candidates[decision.played].play in analysis_text(decision)
 
 
 def test_the_same_seed_has_the_same_text_and_another_mostly_another(some: list[Decision]) -> None:
-    assert all(analysis_text(one, 3) == analysis_text(one, 3) for one in some)
-    differ = sum(analysis_text(one, 3) != analysis_text(one, 4) for one in some)
+    assert all(analysis_text(decision, 3) == analysis_text(decision, 3) for decision in some)
+    differ = sum(analysis_text(decision, 3) != analysis_text(decision, 4) for decision in some)
     assert differ > 0.9 * len(some)
 
 
 def test_no_sentence_is_broken(some: list[Decision]) -> None:
-    for one in some:
-        text = analysis_text(one)
+    for decision in some:
+        text = analysis_text(decision)
         assert not re.search(r"  | ,|\.\.|:\.|,\.|\bNone\b|a [aeiou]|an [bcdg]|\b1 pips", text), (
             text
         )
@@ -116,17 +120,19 @@ def test_a_changed_statement_is_found(right: str, wrong: str) -> None:
 
 
 def test_changed_figures_of_an_analysis_are_found(some: list[Decision]) -> None:
-    figures = found = 0
-    for one in some:
-        text = analysis_text(one)
+    figures = flagged = 0
+    for decision in some:
+        text = analysis_text(decision)
         for figure in re.finditer(r"(?<![\w/])[+-]?\d+\.\d+", text):
             more = f"{float(figure[0]) + 0.3:+.3f}"
             if not figure[0].startswith(("+", "-")):
                 more = more.removeprefix("+") if len(figure[0]) == 5 else "100.9"
             figures += 1
-            found += bool(analysis_flaws(text[: figure.start()] + more + text[figure.end() :], one))
+            flagged += bool(
+                analysis_flaws(text[: figure.start()] + more + text[figure.end() :], decision)
+            )
     assert figures > 500
-    assert found > 0.99 * figures
+    assert flagged > 0.99 * figures
 
 
 @pytest.mark.parametrize(
@@ -178,5 +184,5 @@ def test_names_of_errors_follow_the_engines_thresholds() -> None:
 
 
 def test_figures_are_written_in_one_way() -> None:
-    assert [signed(one) for one in (0.2181, -0.0004, -1.0)] == ["+0.218", "+0.000", "-1.000"]
+    assert [signed(equity) for equity in (0.2181, -0.0004, -1.0)] == ["+0.218", "+0.000", "-1.000"]
     assert percent(0.0815) in ("8.1%", "8.2%")

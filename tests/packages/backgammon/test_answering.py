@@ -10,6 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casewright.domains.domain import OpenDomain
+from casewright.domains.own_answer import OwnRequest
+from casewright.errors import InputError
+from casewright.stores import Binary, Case, CaseStore
+from casewright.tools import Toolbox
 from casewright_backgammon import domain
 from casewright_backgammon.advice import carried_over
 from casewright_backgammon.analysis import analysis_text
@@ -29,20 +34,18 @@ from casewright_backgammon.cases import (
 from casewright_backgammon.decision import Decision, decision_of
 from casewright_backgammon.judge import NetworkJudge
 from casewright_backgammon.latent import shipped_network
-from casewright_backgammon.lines import lines_of, told_of
+from casewright_backgammon.lines import lines_of, plain_of
 from casewright_backgammon.moves import Play, legal_plays
 from casewright_backgammon.page import page_of
 from casewright_backgammon.position import START, Position
-from casewright.domains.domain import OpenDomain
-from casewright.domains.own_answer import OwnRequest
-from casewright.errors import InputError
-from casewright.stores import Binary, Case, CaseStore
-from casewright.tools import Toolbox
 from tests.support.examples import at_most
 
 NETWORK = shipped_network()
 #: A decision with many legal plays.
-ASKED = max(shipped_decisions()[500:520], key=lambda one: len(legal_plays(one.position, one.dice)))
+ASKED = max(
+    shipped_decisions()[500:520],
+    key=lambda decision: len(legal_plays(decision.position, decision.dice)),
+)
 
 
 def read(image: bytes) -> Position:
@@ -51,14 +54,14 @@ def read(image: bytes) -> Position:
 
 def store_of(decisions: Sequence[Decision]) -> CaseStore:
     store = CaseStore(decision_schema(read, NETWORK), ":memory:")
-    store.add([decision_case(one) for one in decisions])
+    store.add([decision_case(decision) for decision in decisions])
     return store
 
 
 @pytest.fixture(scope="module")
 def store() -> CaseStore:
     known = shipped_decisions()[::4]
-    return store_of([one for one in known if one.position != ASKED.position])
+    return store_of([decision for decision in known if decision.position != ASKED.position])
 
 
 class SureJudge(NetworkJudge):
@@ -76,14 +79,16 @@ def answered(store: CaseStore, **more: object) -> BoardAnswer:
 def test_advice_is_legal_its_cases_are_of_the_roll_and_the_check_names_its_judge(
     store: CaseStore,
 ) -> None:
-    found = answered(store)
+    answer = answered(store)
     legal = {play.text for play in legal_plays(ASKED.position, ASKED.dice)}
-    assert len(found.hits) == 3
-    assert {hit.case.metadata["roll"] for hit in found.hits} == {roll_text(ASKED.dice)}
-    assert {one.play for one in found.attempts} <= legal
-    assert found.advice.lost == min(one.lost for one in found.attempts if one.lost is not None)
-    assert "without look-ahead" in found.judged_by
-    assert found.analysis.endswith(f"Best play: {found.decision.best.play}.")
+    assert len(answer.hits) == 3
+    assert {hit.case.metadata["roll"] for hit in answer.hits} == {roll_text(ASKED.dice)}
+    assert {attempt.play for attempt in answer.attempts} <= legal
+    assert answer.advice.lost == min(
+        attempt.lost for attempt in answer.attempts if attempt.lost is not None
+    )
+    assert "without look-ahead" in answer.judged_by
+    assert answer.analysis.endswith(f"Best play: {answer.decision.best.play}.")
 
 
 def test_a_play_that_was_made_is_judged_whatever_its_rank(store: CaseStore) -> None:
@@ -92,11 +97,11 @@ def test_a_play_that_was_made_is_judged_whatever_its_rank(store: CaseStore) -> N
         legal_plays(ASKED.position, ASKED.dice),
         key=lambda play: float(NETWORK.after_equities([play.after])[0]),
     )
-    assert worst.text not in {one.play for one in ranked.candidates}
-    found = answered(store, move=worst.text)
-    assert found.decision.candidates[found.decision.played_or_best].play == worst.text
-    assert found.decision.lost(found.decision.played_or_best) > 0
-    assert worst.text in found.analysis
+    assert worst.text not in {candidate.play for candidate in ranked.candidates}
+    answer = answered(store, move=worst.text)
+    assert answer.decision.candidates[answer.decision.played_or_best].play == worst.text
+    assert answer.decision.lost(answer.decision.played_or_best) > 0
+    assert worst.text in answer.analysis
 
 
 def test_an_illegal_play_is_refused_and_nothing_is_kept(store: CaseStore) -> None:
@@ -109,9 +114,9 @@ def test_an_illegal_play_is_refused_and_nothing_is_kept(store: CaseStore) -> Non
 def test_without_the_engine_nothing_is_kept_and_it_is_said_why(store: CaseStore) -> None:
     before = store.count()
     judge = NetworkJudge(NETWORK)
-    found = BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, retain=True)
-    assert found.retained is None
-    assert "GNU Backgammon" in found.not_retained
+    answer = BoardAnswerer(store, NETWORK, judge).answer(ASKED.position, ASKED.dice, retain=True)
+    assert answer.retained is None
+    assert "GNU Backgammon" in answer.not_retained
     assert store.count() == before
 
 
@@ -131,10 +136,15 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
     opened = OpenDomain(Toolbox([]), store, {"backgammon": store})
     file = tmp_path / "board.png"
     render_board(ASKED.position, own="dark", home="left").save(file)
-    told = {"image": str(file), "roll": roll_text(ASKED.dice), "checkers": "dark", "home": "left"}
+    options = {
+        "image": str(file),
+        "roll": roll_text(ASKED.dice),
+        "checkers": "dark",
+        "home": "left",
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(domain, "default_judge", SureJudge)
-        answer = domain.answer_board(opened, OwnRequest({**told, "retain": True}))
+        answer = domain.answer_board(opened, OwnRequest({**options, "retain": True}))
     assert answer.told["retained"] == "added"
     hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
     assert hit.score == pytest.approx(1, abs=1e-5)
@@ -143,10 +153,10 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
 
 def test_a_game_that_is_won_doubly_is_told_so() -> None:
     position = Position((2, *(0,) * 24), (*(0,) * 6, 15, *(0,) * 18))
-    found = NetworkJudge(NETWORK).analysed(position, (2, 1), None, ())
-    assert found.best.equity == 2
-    assert found.best.chances == (1, 1, 0, 0, 0)
-    assert "gammons play no part" not in analysis_text(found)
+    decision = NetworkJudge(NETWORK).analysed(position, (2, 1), None, ())
+    assert decision.best.equity == 2
+    assert decision.best.chances == (1, 1, 0, 0, 0)
+    assert "gammons play no part" not in analysis_text(decision)
 
 
 def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
@@ -208,12 +218,12 @@ def test_a_chat_model_is_told_what_was_wrong_once_and_its_play_is_judged(store: 
         return next(says)
 
     answerer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK), chat, "a model")
-    found = answerer.answer(ASKED.position, ASKED.dice)
-    assert [one.lost for one in found.attempts] == [None, 0]
-    assert found.answered_by == "a model"
+    answer = answerer.answer(ASKED.position, ASKED.dice)
+    assert [attempt.lost for attempt in answer.attempts] == [None, 0]
+    assert answer.answered_by == "a model"
     assert heard[0].count("Decision ") == 3
     assert "not legal" in heard[1]
-    assert found.advice.good
+    assert answer.advice.good
 
 
 def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
@@ -221,10 +231,12 @@ def test_a_roll_that_allows_nothing_is_answered(store: CaseStore) -> None:
     closed = Position(
         (*(0,) * 12, 5, *(0,) * 4, 3, *(0,) * 6, 1), (2, 2, 2, 2, 2, 2, *(0,) * 18, 0)
     )
-    found = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK)).answer(closed, (3, 1), retain=True)
-    assert [one.play for one in found.decision.candidates] == ["cannot move"]
-    assert found.advice.good
-    assert found.retained is None
+    answer = BoardAnswerer(store, NETWORK, NetworkJudge(NETWORK)).answer(
+        closed, (3, 1), retain=True
+    )
+    assert [candidate.play for candidate in answer.decision.candidates] == ["cannot move"]
+    assert answer.advice.good
+    assert answer.retained is None
 
 
 def test_the_page_shows_the_picture_the_board_and_each_case_s_board_and_escapes_words(
@@ -241,16 +253,16 @@ def test_the_page_shows_the_picture_the_board_and_each_case_s_board_and_escapes_
 
 
 def test_lines_and_json_say_what_was_read_found_advised_and_checked(store: CaseStore) -> None:
-    found = answered(store)
-    lines = lines_of(found)
+    answer = answered(store)
+    lines = lines_of(answer)
     assert lines[0].startswith("Read: Player on roll")
     assert [line.split(",")[0] for line in lines].count("Case") == 3
     assert lines[-2].startswith("Check, by the network that ships")
-    assert lines[-1] == f"Analysis: {found.analysis}"
-    told = told_of(found)
-    assert told["position_id"] == ASKED.position.id
-    assert told["right"] == found.advice.good
-    assert told["candidates"][0]["move"] == found.decision.best.play
+    assert lines[-1] == f"Analysis: {answer.analysis}"
+    plain = plain_of(answer)
+    assert plain["position_id"] == ASKED.position.id
+    assert plain["right"] == answer.advice.good
+    assert plain["candidates"][0]["move"] == answer.decision.best.play
 
 
 @settings(deadline=None, max_examples=at_most(25))
@@ -267,7 +279,7 @@ def test_whatever_is_asked_the_advice_is_a_legal_play(number: int, dice: tuple[i
     judged = NetworkJudge(NETWORK).analysed(
         position, dice, None, carried_over(plays, cases, NETWORK)
     )
-    equities = [one.equity for one in judged.candidates]
+    equities = [candidate.equity for candidate in judged.candidates]
     assert equities == sorted(equities, reverse=True)
 
 

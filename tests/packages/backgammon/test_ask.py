@@ -40,13 +40,13 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_board_is_read_cases_of_the_roll_are_found_and_the_advice_is_checked(
     home: Path, board: Path
 ) -> None:
-    told = result(run(home, *ASK, "--image", board, "--roll", ROLL, "--json"))
-    assert told["position_id"] == ASKED.position.id
-    assert len(told["cases"]) == 3
-    assert told["answered_by"] == "reuse"
-    assert "network that ships" in told["judged_by"]
-    assert told["analysis"].endswith(f"Best play: {told['candidates'][0]['move']}.")
-    assert told["retained"] is None
+    answer = result(run(home, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    assert answer["position_id"] == ASKED.position.id
+    assert len(answer["cases"]) == 3
+    assert answer["answered_by"] == "reuse"
+    assert "network that ships" in answer["judged_by"]
+    assert answer["analysis"].endswith(f"Best play: {answer['candidates'][0]['move']}.")
+    assert answer["retained"] is None
 
 
 def test_people_see_what_was_read_the_cases_with_boards_the_advice_and_the_check(
@@ -73,8 +73,8 @@ def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
     file = tmp_path / "mirrored.png"
     render_board(ASKED.position, own="dark", home="left").save(file)
     view = ("--checkers", "dark", "--home", "left")
-    told = result(run(home, *ASK, "--image", file, "--roll", ROLL, *view, "--json"))
-    assert told["position_id"] == ASKED.position.id
+    answer = result(run(home, *ASK, "--image", file, "--roll", ROLL, *view, "--json"))
+    assert answer["position_id"] == ASKED.position.id
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
     ],
 )
 def test_a_question_in_words_is_read_as_players_write(home: Path, question: str) -> None:
-    told = result(run(home, *ASK, question, "--json"))
-    assert "8/5 6/5 is best." in told["text"]
+    answer = result(run(home, *ASK, question, "--json"))
+    assert "8/5 6/5 is best." in answer["text"]
 
 
 def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
     question = f"In {START.id} I rolled 3-1. Is 24/23 13/10 right?"
-    told = result(run(home, *ASK, question, "--json"))
-    assert told["plan"] == "s1 = analyse_position(query=question)"
-    assert "24/23 13/10" in told["text"]
-    assert "8/5 6/5 is best." in told["text"]
+    answer = result(run(home, *ASK, question, "--json"))
+    assert answer["plan"] == "s1 = analyse_position(query=question)"
+    assert "24/23 13/10" in answer["text"]
+    assert "8/5 6/5 is best." in answer["text"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
         (["--image", "blank.png", "--roll", "3-1"], "board"),
         (["--image", "sixteen.png", "--roll", "3-1"], "16 checkers"),
         (["--roll", "3-1", "a question"], "go with --image"),
-        (["What is the best play with 3-1?"], "position id"),
+        (["How should I play 5-2 in this position?"], "position id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -129,13 +129,13 @@ def test_what_is_no_board_roll_or_play_is_one_line_and_nothing_is_kept(
     Image.new("RGB", (640, 480), "white").save(home / "blank.png")
     # The 8 point of a board with four checkers there, on one where three were.
     four = Position(side_of([(6, 5), (8, 4), (13, 4), (24, 2)]), START.other)
-    sixteen, place = render_board(START), (207, 260, 253, 497)
-    sixteen.paste(render_board(four).crop(place), place[:2])
+    sixteen, box = render_board(START), (207, 260, 253, 497)
+    sixteen.paste(render_board(four).crop(box), box[:2])
     sixteen.save(home / "sixteen.png")
     known = result(run(home, "domains", "--json"))
-    asked = len(arguments) == 1
-    done = run(home, *ASK, *arguments, *(() if asked else ("--retain",)))
-    if asked:
+    in_words = len(arguments) == 1
+    done = run(home, *ASK, *arguments, *(() if in_words else ("--retain",)))
+    if in_words:
         # It is a question like others: the step that needed a position failed, and says so.
         assert word in done.stdout
     else:
@@ -147,12 +147,14 @@ def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
     tmp_path: Path, board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "decisions.jsonl"
-    own = [one for one in shipped_decisions() if one.dice == ASKED.dice][:5]
-    file.write_text("".join(f"{json.dumps(one.to_dict())}\n" for one in own), encoding="utf-8")
+    own = [entry for entry in shipped_decisions() if entry.dice == ASKED.dice][:5]
+    file.write_text("".join(f"{json.dumps(entry.to_dict())}\n" for entry in own), encoding="utf-8")
     monkeypatch.setenv("CASEWRIGHT_BACKGAMMON_CASES", str(file))
     other = new_home(tmp_path / "home")
-    told = result(run(other, *ASK, "--image", board, "--roll", ROLL, "--json"))
-    assert {one["position_id"] for one in told["cases"]} <= {one.position.id for one in own}
+    answer = result(run(other, *ASK, "--image", board, "--roll", ROLL, "--json"))
+    assert {entry["position_id"] for entry in answer["cases"]} <= {
+        entry.position.id for entry in own
+    }
     file.write_text("no decision\n", encoding="utf-8")
     done = run(other, *ASK, "--image", board, "--roll", ROLL)
     assert done.returncode == 2

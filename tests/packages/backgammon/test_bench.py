@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from casewright.serve.cli.commands import app
 from casewright_backgammon import bench_retrieval as retrieval
 from casewright_backgammon.bench_answers import bert_scores
 from casewright_backgammon.bench_retrieval import (
@@ -22,7 +23,7 @@ from casewright_backgammon.bench_retrieval import (
     SHUFFLED,
     WITH_PLAY,
     WITHOUT,
-    Asked,
+    Measured,
     Representation,
     lost_by_checkers,
     lost_by_own,
@@ -32,7 +33,6 @@ from casewright_backgammon.case_base import shipped_decisions
 from casewright_backgammon.encoding import encode
 from casewright_backgammon.games import Split, part_of
 from casewright_backgammon.latent_training import train_network
-from casewright.serve.cli.commands import app
 from tests.support.chat_server import chat_server
 
 
@@ -40,10 +40,10 @@ from tests.support.chat_server import chat_server
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backgammon")
     lines = []
-    for one in shipped_decisions()[:900]:
+    for decision in shipped_decisions()[:900]:
         names = ("win", "win_g", "win_bg", "lose_g", "lose_bg")
-        value = dict(zip(names, one.best.chances, strict=True))
-        lines.append(json.dumps({**one.to_dict(), "value": {**value, "class": 10}}))
+        value = dict(zip(names, decision.best.chances, strict=True))
+        lines.append(json.dumps({**decision.to_dict(), "value": {**value, "class": 10}}))
     (folder / "decisions-dev.jsonl").write_text("\n".join(lines), encoding="utf-8")
     pool = [
         json.dumps({"position_id": read["position_id"], "value": read["value"]})
@@ -54,7 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(data: Path) -> dict[str, Any]:
+def report(data: Path) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch, chat_server("8/5 it is. Best play: 8/5") as server:
         patch.setenv("NO_PROXY", "127.0.0.1")
         patch.setenv("OPENAI_API_KEY", "none")
@@ -68,73 +68,73 @@ def told(data: Path) -> dict[str, Any]:
         done = CliRunner().invoke(
             app, [*options, "--chat", "openai:tiny", "--json"], catch_exceptions=False
         )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
 
 
-def rows(told: dict[str, Any], table: str) -> list[dict[str, Any]]:
-    return [one for one in told["rows"] if one["table"] == table]
+def rows(report: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    return [row for row in report["rows"] if row["table"] == table]
 
 
 def test_every_way_to_compare_and_its_controls_have_a_row_in_each_table(
-    told: dict[str, Any],
+    report: dict[str, Any],
 ) -> None:
     for table in (COMBINED, ALONE, WITH_PLAY):
-        names = [one["compared by"] for one in rows(told, table)]
+        names = [row["compared by"] for row in rows(report, table)]
         assert len(names) == 10
         assert {ENCODING, SHUFFLED, RANDOM} <= set(names)
         assert sum(name.startswith("latent (") for name in names) == 7
-        for one in rows(told, table):
-            assert all(0 <= one[label] <= 1 for label in LABELS)
+        for row in rows(report, table):
+            assert all(0 <= row[label] <= 1 for label in LABELS)
     # What people played tells what is best: nothing is said of what such a query loses.
-    assert all("lost" not in one for one in rows(told, WITH_PLAY))
+    assert all("lost" not in row for row in rows(report, WITH_PLAY))
 
 
 def test_figures_of_retrieval_stand_beside_those_published_for_the_same_weights(
-    told: dict[str, Any],
+    report: dict[str, Any],
 ) -> None:
-    found = {one["compared by"]: one for one in rows(told, FIGURES)}
-    assert [name for name, one in found.items() if one["paper precision"] is None] == [
+    by_name = {row["compared by"]: row for row in rows(report, FIGURES)}
+    assert [name for name, row in by_name.items() if row["paper precision"] is None] == [
         SHUFFLED,
         RANDOM,
     ]
-    assert found["latent (1, 0.01)"]["paper NDCG"] == 0.456
-    combined = {one["compared by"]: one for one in rows(told, COMBINED)}
-    for name, one in found.items():
-        assert one["precision"] == pytest.approx(combined[name]["mean"])
-        assert 0 <= one["recall"] <= one["precision"] <= one["MRR"] <= 1
-        assert one["recall"] <= one["F1"] <= one["precision"]
+    assert by_name["latent (1, 0.01)"]["paper NDCG"] == 0.456
+    combined = {row["compared by"]: row for row in rows(report, COMBINED)}
+    for name, row in by_name.items():
+        assert row["precision"] == pytest.approx(combined[name]["mean"])
+        assert 0 <= row["recall"] <= row["precision"] <= row["MRR"] <= 1
+        assert row["recall"] <= row["F1"] <= row["precision"]
 
 
-def test_what_is_lost_without_cases_is_that_of_the_data(told: dict[str, Any]) -> None:
-    asked = [one for one in shipped_decisions()[:900] if part_of(one.game) == 0]
-    cases = [one for one in shipped_decisions()[:900] if part_of(one.game) != 0]
-    known = {one.position for one in cases}
-    known |= {one.after(n).flipped for one in cases for n in range(len(one.candidates))}
-    asked = [one for one in asked if one.position not in known]
-    lost = {one["chosen by"]: one["lost"] for one in rows(told, WITHOUT)}
+def test_what_is_lost_without_cases_is_that_of_the_data(report: dict[str, Any]) -> None:
+    queries = [entry for entry in shipped_decisions()[:900] if part_of(entry.game) == 0]
+    cases = [entry for entry in shipped_decisions()[:900] if part_of(entry.game) != 0]
+    known = {entry.position for entry in cases}
+    known |= {entry.after(n).flipped for entry in cases for n in range(len(entry.candidates))}
+    queries = [entry for entry in queries if entry.position not in known]
+    lost = {entry["chosen by"]: entry["lost"] for entry in rows(report, WITHOUT)}
     assert lost["the play that was made"] == pytest.approx(
-        np.mean([one.lost(one.played_or_best) for one in asked])
+        np.mean([entry.lost(entry.played_or_best) for entry in queries])
     )
-    assert told["settings"]["queries"] == len(asked)
+    assert report["settings"]["queries"] == len(queries)
 
 
-def test_answers_have_words_and_truth_and_each_context(told: dict[str, Any]) -> None:
-    found = {(one["answered by"], one["context"]): one for one in rows(told, "4")}
-    published = [name for name, _ in found if name.startswith("paper: ")]
+def test_answers_have_words_and_truth_and_each_context(report: dict[str, Any]) -> None:
+    by_answerer = {(row["answered by"], row["context"]): row for row in rows(report, "4")}
+    published = [name for name, _ in by_answerer if name.startswith("paper: ")]
     assert len(published) == 12
-    assert found["paper: Llama-3.1-70B", "three cases"]["cosine, MPNet"] == 0.632
-    assert len(found) - len(published) == 7
-    reuse = found["reuse, no model", "three cases"]
+    assert by_answerer["paper: Llama-3.1-70B", "three cases"]["cosine, MPNet"] == 0.632
+    assert len(by_answerer) - len(published) == 7
+    reuse = by_answerer["reuse, no model", "three cases"]
     assert reuse["legal play"] == 1
     assert reuse["lost, at least"] >= 0
     assert -1 <= reuse["BERTScore"] <= 1
     # The model's play is legal with few rolls.
-    assert found["openai:tiny", "none"]["legal play"] < 1
+    assert by_answerer["openai:tiny", "none"]["legal play"] < 1
 
 
-def test_boards_of_each_renderer_are_read(told: dict[str, Any]) -> None:
-    assert len(rows(told, "boards")) >= 2
+def test_boards_of_each_renderer_are_read(report: dict[str, Any]) -> None:
+    assert len(rows(report, "boards")) >= 2
 
 
 def split_of(count: int) -> Split:
@@ -143,27 +143,27 @@ def split_of(count: int) -> Split:
 
 def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_asked() -> None:
     split = split_of(300)
-    asked, way = Asked(split), Representation("encoding", encode)
+    measured, way = Measured(split), Representation("encoding", encode)
     queries, cases = way.positions(split.queries), way.positions(split.cases)
-    order = nearest(asked, queries, cases, 4, same_roll=False)
+    order = nearest(measured, queries, cases, 4, same_roll=False)
     likeness = queries @ cases.T
     best = -np.sort(-likeness, axis=1)[:, :4]
     assert np.allclose(np.take_along_axis(likeness, order, axis=1), best, atol=1e-6)
-    same = nearest(asked, queries, cases, 1, same_roll=True)[:, 0]
-    for query, place in zip(split.queries, same, strict=True):
-        assert sorted(query.dice) == sorted(split.cases[place].dice)
+    same = nearest(measured, queries, cases, 1, same_roll=True)[:, 0]
+    for query, index in zip(split.queries, same, strict=True):
+        assert sorted(query.dice) == sorted(split.cases[index].dice)
 
 
 def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_no_say() -> None:
     own = shipped_decisions()[:50]
-    asked, way = Asked(Split(own, own, [], 0)), Representation("encoding", encode)
+    measured, way = Measured(Split(own, own, [], 0)), Representation("encoding", encode)
     order = np.arange(50)[:, None]
-    assert lost_by_own(asked, way, order) == 0
-    assert lost_by_checkers(asked, order) == 0
+    assert lost_by_own(measured, way, order) == 0
+    assert lost_by_checkers(measured, order) == 0
     # Where all are equally near, it is their mean that is lost, not the best one's nothing.
     flat = Representation("flat", lambda some: np.ones((len(some), 3), dtype=np.float32))
     mean = np.mean([np.mean([o.lost(p) for p in range(len(o.candidates))]) for o in own])
-    assert lost_by_own(asked, flat, order) == pytest.approx(mean)
+    assert lost_by_own(measured, flat, order) == pytest.approx(mean)
 
 
 def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
@@ -183,6 +183,6 @@ def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:
     ],
 )
 def test_what_cannot_be_measured_is_one_line(data: Path, options: list[str], word: str) -> None:
-    given = [str(data) if one == "DATA" else one for one in options]
+    given = [str(data) if option == "DATA" else option for option in options]
     done = CliRunner().invoke(app, ["bench", "backgammon", *given])
     assert word in str(done.exception) + done.output

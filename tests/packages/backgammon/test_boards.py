@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
+from casewright.errors import InputError
 from casewright_backgammon.bench_boards import gnubg_boards, reading_rows
 from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright_backgammon.board_check import reading_doubt, reading_flaw
@@ -27,13 +28,12 @@ from casewright_backgammon.board_layout import (
 )
 from casewright_backgammon.board_positions import random_positions
 from casewright_backgammon.board_reader import WEIGHTS, BoardReader, shipped_reader
-from casewright_backgammon.board_style import PLAIN, STYLES, draw_style
+from casewright_backgammon.board_style import PLAIN, BoardStyle, draw_style
 from casewright_backgammon.board_training import train_board_reader
 from casewright_backgammon.engine import find_engine
 from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.non_boards import LEARNED, UNSEEN, draw_non_board
 from casewright_backgammon.position import START, Position, flaw, side_of
-from casewright.errors import InputError
 
 #: A stack that does not fit, blots, and both on the bar.
 BUSY = Position(
@@ -44,6 +44,84 @@ HITTING = Position(
     side_of([(6, 4), (8, 3), (13, 5), (20, 2), (7, 1)]),
     side_of([(6, 5), (8, 3), (13, 4), (24, 2), (25, 1)]),
 )
+
+#: A printed diagram, a green cloth, a blue screen, and wood.
+STYLES: dict[str, BoardStyle] = {
+    "print": BoardStyle(
+        light=(255, 255, 255),
+        dark=(40, 40, 40),
+        light_rim=(0, 0, 0),
+        dark_rim=(0, 0, 0),
+        points=((255, 255, 255), (190, 190, 190)),
+        field=(255, 255, 255),
+        frame=(255, 255, 255),
+        bar_colour=(255, 255, 255),
+        ink=(0, 0, 0),
+        outline=0.05,
+        shade=0.0,
+        shadow=0.0,
+        rings=0,
+        trays="none",
+        off="none",
+        bar=0.9,
+    ),
+    "cloth": BoardStyle(
+        light=(240, 240, 235),
+        dark=(170, 30, 35),
+        light_rim=(180, 180, 170),
+        dark_rim=(90, 10, 15),
+        points=((222, 206, 160), (24, 62, 44)),
+        field=(46, 104, 74),
+        frame=(70, 40, 22),
+        bar_colour=(60, 34, 18),
+        grain=0.25,
+        shade=0.6,
+        rings=0,
+        tall="overlap",
+        trays="both",
+        dice="halves",
+        cube="tray",
+    ),
+    "screen": BoardStyle(
+        light=(250, 214, 92),
+        dark=(34, 60, 140),
+        light_rim=(150, 118, 20),
+        dark_rim=(12, 24, 70),
+        points=((150, 176, 206), (84, 112, 150)),
+        field=(206, 218, 232),
+        frame=(44, 58, 78),
+        bar_colour=(44, 58, 78),
+        shade=0.0,
+        rings=0,
+        shadow=0.0,
+        tall="layers",
+        bar_from="centre",
+        trays="left",
+        texts=3,
+        margins=(0.05, 0.08, 0.05, 0.08),
+    ),
+    "wood": BoardStyle(
+        light=(226, 184, 120),
+        dark=(50, 32, 24),
+        light_rim=(150, 108, 60),
+        dark_rim=(24, 14, 10),
+        points=((206, 160, 100), (112, 60, 34)),
+        field=(160, 108, 66),
+        frame=(96, 56, 30),
+        bar_colour=(96, 56, 30),
+        grain=0.6,
+        stretch=8.0,
+        shade=0.7,
+        hinges=True,
+        labels=False,
+        trays="none",
+        off="none",
+        dice="halves",
+        rotation=0.8,
+        blur=0.6,
+        jpeg=80,
+    ),
+}
 
 
 def saved(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
@@ -111,8 +189,11 @@ def test_position_of_the_slices_of_a_position_is_the_same(
 
 def test_most_random_positions_are_read_off_plain_boards() -> None:
     positions = list(islice(games(8), 30))
-    looks = [shipped_reader().look(render_board(one), off=(0, 0)) for one in positions]
-    assert sum(look.position == one for look, one in zip(looks, positions, strict=True)) >= 26
+    looks = [shipped_reader().look(render_board(position), off=(0, 0)) for position in positions]
+    assert (
+        sum(look.position == position for look, position in zip(looks, positions, strict=True))
+        >= 26
+    )
 
 
 @pytest.mark.parametrize("name", STYLES)
@@ -197,10 +278,10 @@ BAD: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_board_is_refused_in_one_clear_line(name: str) -> None:
-    picture, told = BAD[name]
+    picture, message = BAD[name]
     with pytest.raises(InputError) as error:
         shipped_reader().read(picture)
-    assert told in one_line(error)
+    assert message in one_line(error)
 
 
 @pytest.mark.parametrize("kinds", [LEARNED, UNSEEN])
@@ -215,13 +296,13 @@ def test_pictures_of_other_things_are_refused(kinds: Any) -> None:
 
 def counts_with(changes: dict[int, int]) -> list[int]:
     counts = signed_counts(START, "light", "right")
-    for place, count in changes.items():
-        counts[place] = count
+    for index, count in changes.items():
+        counts[index] = count
     return counts
 
 
 @pytest.mark.parametrize(
-    ("changes", "off", "told"),
+    ("changes", "off", "message"),
     [
         ({}, None, ""),
         ({18: -6}, None, "the dark side has 16 checkers, and may have 15 at most."),
@@ -233,15 +314,15 @@ def counts_with(changes: dict[int, int]) -> list[int]:
     ],
 )
 def test_reading_that_cannot_be_is_told(
-    changes: dict[int, int], off: tuple[int, int] | None, told: str
+    changes: dict[int, int], off: tuple[int, int] | None, message: str
 ) -> None:
     why = reading_flaw(counts_with(changes), "light", "right", off)
-    assert told in why
-    assert bool(told) == bool(why)
+    assert message in why
+    assert bool(message) == bool(why)
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({}, ""),
         ({18: -4}, "the dark side has 14 of 15 checkers"),
@@ -251,12 +332,12 @@ def test_reading_that_cannot_be_is_told(
     ],
 )
 def test_a_side_that_lacks_checkers_before_all_are_home_is_doubted(
-    changes: dict[int, int], told: str
+    changes: dict[int, int], message: str
 ) -> None:
     assert reading_flaw(counts_with(changes), "light", "right") == ""
     why = reading_doubt(counts_with(changes), "light", "right")
-    assert told in why
-    assert bool(told) == bool(why)
+    assert message in why
+    assert bool(message) == bool(why)
 
 
 def test_more_than_fifteen_checkers_are_refused_and_counted() -> None:
@@ -279,8 +360,8 @@ def test_checkers_that_are_missing_are_off_and_must_add_up_with_what_is_told() -
 
 def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
     likely = np.full((SLICES, 31), 1e-6, dtype=np.float32)
-    for place, count in enumerate(signed_counts(START, "light", "right")):
-        likely[place, count if count >= 0 else 15 - count] = 1.0
+    for index, count in enumerate(signed_counts(START, "light", "right")):
+        likely[index, count if count >= 0 else 15 - count] = 1.0
     # The six point shows 5 or 4 light checkers, the other side's 6 point 5 or 6 dark ones.
     likely[6, [5, 4]] = 0.4, 0.6
     likely[18, [20, 21]] = 0.4, 0.6
@@ -293,7 +374,7 @@ def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "home", "off", "told"),
+    ("own", "home", "off", "message"),
     [
         ("white", "right", None, "not 'white'"),
         ("light", "up", None, "not 'up'"),
@@ -302,10 +383,12 @@ def test_of_readings_as_likely_the_one_that_adds_up_is_taken() -> None:
         ("light", "right", (0.5, 0), "from 0 to 15"),
     ],
 )
-def test_wrong_way_to_look_at_a_board_is_refused(own: Any, home: Any, off: Any, told: str) -> None:
+def test_wrong_way_to_look_at_a_board_is_refused(
+    own: Any, home: Any, off: Any, message: str
+) -> None:
     with pytest.raises(InputError) as error:
         shipped_reader().read(render_board(START), own, home, off)
-    assert told in one_line(error)
+    assert message in one_line(error)
 
 
 def test_position_that_cannot_be_is_not_drawn() -> None:
@@ -335,11 +418,11 @@ def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> 
         "checker_steps": 2,
         "measured": 4,
     }
-    told = [
+    figures = [
         train_board_reader(tmp_path / name, seed=1, progress=False, **few) for name in ("a", "b")
     ]
-    assert told[0] == told[1]
-    assert set(told[0]) >= {"boards_right", "non_boards_refused", "least_confidence"}
+    assert figures[0] == figures[1]
+    assert set(figures[0]) >= {"boards_right", "non_boards_refused", "least_confidence"}
     for name in ("landmarks.onnx", "checkers.onnx"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from casewright.errors import DependencyError, InputError, ToolError
 from casewright_backgammon import engine as module
 from casewright_backgammon.case_base import (
     generate_decisions,
@@ -20,7 +21,6 @@ from casewright_backgammon.judge import EngineJudge
 from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.play_text import play_of, written_play
 from casewright_backgammon.position import START, Position, position_of_id, side_of
-from casewright.errors import DependencyError, InputError, ToolError
 
 ENGINE = find_engine()
 installed = pytest.mark.skipif(ENGINE is None, reason="GNU Backgammon (gnubg) is not installed")
@@ -36,10 +36,12 @@ def program(folder: Path, lines: str) -> Path:
 
 @installed
 def test_the_best_plays_of_opening_rolls_are_the_known_ones() -> None:
-    found = Engine().analyse([(START, (3, 1)), (START, (1, 6)), (START, (4, 2))], plies=0)
-    assert [plays[0].play for plays in found] == ["8/5 6/5", "13/7 8/7", "8/4 6/4"]
-    for plays in found:
-        assert [one.equity for one in plays] == sorted((p.equity for p in plays), reverse=True)
+    analyses = Engine().analyse([(START, (3, 1)), (START, (1, 6)), (START, (4, 2))], plies=0)
+    assert [plays[0].play for plays in analyses] == ["8/5 6/5", "13/7 8/7", "8/4 6/4"]
+    for plays in analyses:
+        assert [candidate.equity for candidate in plays] == sorted(
+            (p.equity for p in plays), reverse=True
+        )
         assert len(plays) == 5
 
 
@@ -51,7 +53,7 @@ def test_plays_are_legal_and_listed_up_to_the_number_asked_for() -> None:
     ):
         legal = {play.after for play in legal_plays(START, dice)}
         assert len(plays) == 3
-        assert {written_play(START, one.play)[0] for one in plays} <= legal
+        assert {written_play(START, candidate.play)[0] for candidate in plays} <= legal
 
 
 @installed
@@ -62,18 +64,18 @@ def test_a_forced_play_no_play_and_the_last_play_have_figures() -> None:
     no_play, one_play, won = Engine().analyse(
         [(stuck, (3, 1)), (forced, (5, 4)), (last, (6, 5))], 0
     )
-    assert [one.play for one in no_play] == ["cannot move"]
-    assert [one.play for one in one_play] == ["12/7"]
+    assert [candidate.play for candidate in no_play] == ["cannot move"]
+    assert [candidate.play for candidate in one_play] == ["12/7"]
     assert (won[0].play, won[0].equity, won[0].chances) == ("1/off(2)", 2.0, (1, 1, 0, 0, 0))
 
 
 @installed
 def test_a_play_has_the_same_figures_alone_as_in_the_list() -> None:
     engine = Engine()
-    for one in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
-        alone = engine.equity_of_play(START, (4, 3), one.play, plies=1)
-        assert alone.equity == pytest.approx(one.equity, abs=0.0002)
-        assert alone.chances == pytest.approx(one.chances, abs=0.0002)
+    for candidate in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
+        alone = engine.equity_of_play(START, (4, 3), candidate.play, plies=1)
+        assert alone.equity == pytest.approx(candidate.equity, abs=0.0002)
+        assert alone.chances == pytest.approx(candidate.chances, abs=0.0002)
     with pytest.raises(InputError, match="not legal"):
         engine.equity_of_play(START, (4, 3), "24/18")
 
@@ -98,24 +100,26 @@ def test_decisions_are_made_again_by_their_seed_and_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casewright_backgammon.case_base.PLIES", 0)
-    made = generate_decisions(Engine(), 40, seed=5)
-    assert made == generate_decisions(Engine(), 40, seed=5)
-    assert made != generate_decisions(Engine(), 40, seed=6)
-    assert len({(one.position, tuple(sorted(one.dice))) for one in made}) == 40
-    write_case_base(tmp_path / "new" / "cases.jsonl", made)
-    assert read_decisions(tmp_path / "new" / "cases.jsonl") == made
+    decisions = generate_decisions(Engine(), 40, seed=5)
+    assert decisions == generate_decisions(Engine(), 40, seed=5)
+    assert decisions != generate_decisions(Engine(), 40, seed=6)
+    assert len({(decision.position, tuple(sorted(decision.dice))) for decision in decisions}) == 40
+    write_case_base(tmp_path / "new" / "cases.jsonl", decisions)
+    assert read_decisions(tmp_path / "new" / "cases.jsonl") == decisions
 
 
 def test_shipped_decisions_have_legal_plays_and_differ() -> None:
     decisions = shipped_decisions()
     assert len(decisions) == 2000
-    assert len({(one.position, tuple(sorted(one.dice))) for one in decisions}) == 2000
-    for one in decisions[::40]:
-        legal = {play.after for play in legal_plays(one.position, one.dice)}
-        assert {one.after(place) for place in range(len(one.candidates))} <= legal
-        assert len(one.candidates) > 1
-        assert one.lost(len(one.candidates) - 1) > 0
-    lost = sum(one.lost(one.played) for one in decisions) / len(decisions)
+    assert (
+        len({(decision.position, tuple(sorted(decision.dice))) for decision in decisions}) == 2000
+    )
+    for decision in decisions[::40]:
+        legal = {play.after for play in legal_plays(decision.position, decision.dice)}
+        assert {decision.after(rank) for rank in range(len(decision.candidates))} <= legal
+        assert len(decision.candidates) > 1
+        assert decision.lost(len(decision.candidates) - 1) > 0
+    lost = sum(decision.lost(decision.played) for decision in decisions) / len(decisions)
     assert 0.01 < lost < 0.04
 
 
@@ -186,8 +190,8 @@ def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
 def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
     position = position_of_id("4HPiASSwZ/ABMA")
     dice = (3, 3)
-    made = play_of(position, dice, "13/10(2) 6/3*(2)")
-    found = EngineJudge(Engine()).analysed(position, dice, made, ())
-    afters = [found.after(place) for place in range(len(found.candidates))]
+    played = play_of(position, dice, "13/10(2) 6/3*(2)")
+    decision = EngineJudge(Engine()).analysed(position, dice, played, ())
+    afters = [decision.after(rank) for rank in range(len(decision.candidates))]
     assert len(set(afters)) == len(afters)
-    assert found.candidates[found.played_or_best].play == made.text
+    assert decision.candidates[decision.played_or_best].play == played.text

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casewright.errors import InputError
 from casewright_backgammon.case_base import shipped_decisions
 from casewright_backgammon.encoding import INPUTS, SIDE, encode
 from casewright_backgammon.games import part_of, split_games
@@ -22,40 +23,44 @@ from casewright_backgammon.latent_training import (
 )
 from casewright_backgammon.position import START, Position
 from casewright_backgammon.training import choice_lost
-from casewright.errors import InputError
 
 KNOWN = shipped_decisions()[:300]
 OTHERS = shipped_decisions()[-200:]
 
 
 def test_the_start_is_encoded_as_td_gammon_does() -> None:
-    (made,) = encode([START])
-    assert made.shape == (INPUTS,)
+    (encoded,) = encode([START])
+    assert encoded.shape == (INPUTS,)
     # Five on the 6 point: one, two, three and a pair of halves more; two on the 24 point.
-    assert made[4 * 5 : 4 * 6].tolist() == [1, 1, 1, 1]
-    assert made[4 * 23 : 4 * 24].tolist() == [1, 1, 0, 0]
-    assert made[:SIDE].tolist() == made[SIDE : 2 * SIDE].tolist()
-    assert made[-2:].tolist() == [1, 0]
+    assert encoded[4 * 5 : 4 * 6].tolist() == [1, 1, 1, 1]
+    assert encoded[4 * 23 : 4 * 24].tolist() == [1, 1, 0, 0]
+    assert encoded[:SIDE].tolist() == encoded[SIDE : 2 * SIDE].tolist()
+    assert encoded[-2:].tolist() == [1, 0]
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.sampled_from(shipped_decisions()))
-def test_positions_that_differ_are_encoded_otherwise_and_sides_change_places(one: object) -> None:
-    position: Position = one.position  # type: ignore[attr-defined]
-    (made,), (flipped,) = encode([position]), encode([position.flipped])
-    assert made[:SIDE].tolist() == flipped[SIDE : 2 * SIDE].tolist()
-    assert (made == encode([START])[0]).all() == (position == START)
+def test_positions_that_differ_are_encoded_otherwise_and_sides_change_places(
+    decision: object,
+) -> None:
+    position: Position = decision.position  # type: ignore[attr-defined]
+    (encoded,), (flipped,) = encode([position]), encode([position.flipped])
+    assert encoded[:SIDE].tolist() == flipped[SIDE : 2 * SIDE].tolist()
+    assert (encoded == encode([START])[0]).all() == (position == START)
 
 
 def test_a_trained_network_tells_better_from_worse_on_games_it_never_saw() -> None:
     known = examples_of(KNOWN)
     network = train_network(known, 1.0, epochs=12)
     shuffled = train_network(known.shuffled(0), 1.0, epochs=12)
-    lost = np.mean([choice_lost(network, one) for one in OTHERS])
+    lost = np.mean([choice_lost(network, decision) for decision in OTHERS])
     chance = np.mean(
-        [[one.lost(place) for place in range(len(one.candidates))][-1] for one in OTHERS]
+        [
+            [decision.lost(rank) for rank in range(len(decision.candidates))][-1]
+            for decision in OTHERS
+        ]
     )
-    assert lost < np.mean([choice_lost(shuffled, one) for one in OTHERS])
+    assert lost < np.mean([choice_lost(shuffled, decision) for decision in OTHERS])
     assert lost < chance / 2
 
 
@@ -88,10 +93,12 @@ def test_a_game_that_is_over_is_worth_what_it_is() -> None:
 def test_games_that_are_asked_are_no_cases_and_share_no_position_with_them() -> None:
     pool = [(KNOWN[0].position, KNOWN[0].best.chances)]
     split = split_games(shipped_decisions(), pool, part=0)
-    assert {part_of(one.game) for one in split.queries} == {0}
-    assert 0 not in {part_of(one.game) for one in split.cases}
-    assert not {one.position for one in split.cases} & {one.position for one in split.queries}
-    shown = {one.position for one in split.queries}
+    assert {part_of(decision.game) for decision in split.queries} == {0}
+    assert 0 not in {part_of(decision.game) for decision in split.cases}
+    assert not {decision.position for decision in split.cases} & {
+        decision.position for decision in split.queries
+    }
+    shown = {decision.position for decision in split.queries}
     assert all(position not in shown for position, _ in split.pool)
     with pytest.raises(InputError, match="too few games"):
         split_games(KNOWN[:1], [], part=0)

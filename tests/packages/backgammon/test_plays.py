@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casewright.errors import InputError
 from casewright_backgammon.moves import Dice, apply_step, legal_plays
 from casewright_backgammon.play_features import (
     PlayFeatures,
@@ -27,7 +28,6 @@ from casewright_backgammon.position import (
     position_of_id,
     side_of,
 )
-from casewright.errors import InputError
 from tests.support.examples import at_most
 
 DICE = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -118,23 +118,25 @@ def test_legal_plays_are_those_of_a_search_without_shortcuts(
     position: Position, dice: Dice
 ) -> None:
     def ways(at: Position, order: tuple[int, ...]) -> list[tuple[int, Position]]:
-        found: list[tuple[int, Position]] = []
+        further: list[tuple[int, Position]] = []
         for start in range(1, BAR + 2) if order else ():
             allowed = at.own[start - 1] and (start == BAR + 1 or not at.own[BAR])
             end = start - order[0]
             at_home = not any(at.own[6:])
             if end <= 0:
-                behind = any(at.own[place - 1] for place in range(start + 1, BAR + 2))
+                behind = any(at.own[point - 1] for point in range(start + 1, BAR + 2))
                 allowed = allowed and at_home and (end == 0 or not behind)
             if allowed and (end <= 0 or at.other[24 - end] < 2):
                 after = apply_step(at, start, max(end, 0))[0]
-                found += [(count + 1, reached) for count, reached in ways(after, order[1:])]
-        return found or [(0, at)]
+                further += [(count + 1, reached) for count, reached in ways(after, order[1:])]
+        return further or [(0, at)]
 
     orders = [dice * 2] if dice[0] == dice[1] else list(permutations(dice))
-    found = [(count, order[0], after) for order in orders for count, after in ways(position, order)]
-    most = max(count for count, _, _ in found)
-    wanted = {(die, after) for count, die, after in found if count == most}
+    reachable = [
+        (count, order[0], after) for order in orders for count, after in ways(position, order)
+    ]
+    most = max(count for count, _, _ in reachable)
+    wanted = {(die, after) for count, die, after in reachable if count == most}
     if most == 1 and dice[0] != dice[1]:
         larger = max(die for die, _ in wanted)
         wanted = {(die, after) for die, after in wanted if die == larger}

@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from casewright.errors import InputError
+from casewright.stores import Case, CaseStore
 from casewright_math24.answerer import CardAnswerer
 from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import render_card
 from casewright_math24.cases import card_image, puzzle_case, puzzle_schema
 from casewright_math24.counts import COUNTS, counts
-from casewright_math24.decomposition import classes, decomposable_problems
+from casewright_math24.decomposition import classes, decomposable_problems, product_of_pairs
 from casewright_math24.latent import load_latent, shipped_latent
 from casewright_math24.latent_training import train_comparing_latent, train_paper_latent
 from casewright_math24.page import page_of
-from casewright_math24.proof import product_of_pairs
 from casewright_math24.puzzle import Problem, problem_of
-from casewright.errors import InputError
-from casewright.stores import Case, CaseStore
 
 READER = CardReader()
 
@@ -47,13 +46,13 @@ def store() -> CaseStore:
 def test_a_card_is_answered_by_the_plan_of_a_like_one_and_the_answer_is_checked(
     store: CaseStore,
 ) -> None:
-    found = CardAnswerer(store, READER).answer(card_image((12, 1, 8, 10)))
-    assert found.reading.numbers == (12, 1, 8, 10)
-    assert found.problem == (1, 8, 10, 12)
-    assert found.problem not in [tuple(hit.case.metadata["numbers"]) for hit in found.hits]
-    assert found.right
-    assert found.checks[-1].expression == "(1 * 12) * (10 - 8)"
-    assert found.retained is None
+    answer = CardAnswerer(store, READER).answer(card_image((12, 1, 8, 10)))
+    assert answer.reading.numbers == (12, 1, 8, 10)
+    assert answer.problem == (1, 8, 10, 12)
+    assert answer.problem not in [tuple(hit.case.metadata["numbers"]) for hit in answer.hits]
+    assert answer.right
+    assert answer.checks[-1].expression == "(1 * 12) * (10 - 8)"
+    assert answer.retained is None
 
 
 def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
@@ -65,8 +64,8 @@ def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
     }
     assert tried == {1, 2}
     wrong = CardAnswerer(store, READER).answer(card_image((3, 8, 11, 13)))
-    assert [one.right for one in wrong.checks] == [False, False]
-    assert [one.why for one in wrong.checks] == [
+    assert [check.right for check in wrong.checks] == [False, False]
+    assert [check.why for check in wrong.checks] == [
         "The nearest case's plan leads nowhere with these numbers.",
         "The next plan leads nowhere with these numbers.",
     ]
@@ -81,14 +80,14 @@ def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong() -> None:
         heard.append(list(messages))
         return says[len(heard) - 1]
 
-    found = CardAnswerer(store, READER, chat, "tiny").answer(card_image((2, 3, 7, 8)), retain=True)
-    assert found.right
-    assert found.answered_by == "tiny"
+    answer = CardAnswerer(store, READER, chat, "tiny").answer(card_image((2, 3, 7, 8)), retain=True)
+    assert answer.right
+    assert answer.answered_by == "tiny"
     assert "A hint that may help" in heard[0][1][1]
     assert "must use 2, 3, 7, 8" in heard[1][-1][1]
-    assert found.retained is not None
-    assert found.retained.outcome == "added"
-    (kept,) = store.get(found.retained.id)
+    assert answer.retained is not None
+    assert answer.retained.outcome == "added"
+    (kept,) = store.get(answer.retained.id)
     assert kept.solution["plans"] == [[6, 0, 3]]
 
 
@@ -145,21 +144,21 @@ def test_a_case_that_is_not_proved_may_not_be_kept(store: CaseStore) -> None:
 def test_the_page_shows_the_card_the_cases_and_the_check(store: CaseStore, tmp_path: Path) -> None:
     file = tmp_path / "card.jpg"
     render_card((1, 8, 10, 12)).save(file)
-    found = CardAnswerer(store, READER).answer(file)
-    page = page_of(found, file.read_bytes())
-    assert page.count("<img") == 1 + len(found.hits)
+    answer = CardAnswerer(store, READER).answer(file)
+    page = page_of(answer, file.read_bytes())
+    assert page.count("<img") == 1 + len(answer.hits)
     assert "(1 * 12) * (10 - 8) = 24" in page
     assert "http" not in page
 
 
 def test_counts_say_how_many_pairs_make_each_factor() -> None:
-    found = counts((1, 2, 3, 4))
-    assert found.shape == (COUNTS,)
+    shares = counts((1, 2, 3, 4))
+    assert shares.shape == (COUNTS,)
     # Of six pairs, 12 is made by 3 and 4 alone; 6 by 2 and 3, and by 2 and 4.
-    assert found[6] == pytest.approx(1 / 6)
-    assert found[4] == pytest.approx(2 / 6)
+    assert shares[6] == pytest.approx(1 / 6)
+    assert shares[4] == pytest.approx(2 / 6)
     # Of the first number's pairs 1 is made by 1 - 2 no, 2 - 1, 1 * 1 no: by the one with 2.
-    assert found[8] == pytest.approx(1 / 3)
+    assert shares[8] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("train", [train_paper_latent, train_comparing_latent])
@@ -173,15 +172,15 @@ def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_label
 
     def share(given: Sequence[frozenset[tuple[int, int, int]]]) -> float:
         latent = train(known, given, seed=1, **few)
-        rows, asked = latent.vectors(known), latent.vectors(test)
+        rows, queries = latent.vectors(known), latent.vectors(test)
         rows = rows / (rows**2).sum(1, keepdims=True) ** 0.5
-        nearest = (asked @ rows.T).argmax(1)
+        nearest = (queries @ rows.T).argmax(1)
         same = [bool(classes(p) & labels[n]) for p, n in zip(test, nearest, strict=True)]
         return sum(same) / len(same)
 
     learned = share(labels)
     assert learned > 0.5
-    shuffled = [labels[place] for place in np.random.default_rng(0).permutation(len(labels))]
+    shuffled = [labels[index] for index in np.random.default_rng(0).permutation(len(labels))]
     assert learned > share(shuffled) + 0.1
 
 

@@ -24,13 +24,13 @@ def card(home: Path) -> Path:
 
 
 def test_a_card_is_read_answered_and_checked(home: Path, card: Path) -> None:
-    told = result(run(home, "ask", "--domain", "math24", "--image", card, "--json"))
-    assert told["numbers"] == [12, 1, 8, 10]
-    assert len(told["cases"]) == 3
-    assert told["right"] is True
-    assert told["attempts"][-1]["expression"] == "(1 * 12) * (10 - 8)"
-    assert told["answered_by"] == "reuse"
-    assert told["retained"] is None
+    answer = result(run(home, "ask", "--domain", "math24", "--image", card, "--json"))
+    assert answer["numbers"] == [12, 1, 8, 10]
+    assert len(answer["cases"]) == 3
+    assert answer["right"] is True
+    assert answer["attempts"][-1]["expression"] == "(1 * 12) * (10 - 8)"
+    assert answer["answered_by"] == "reuse"
+    assert answer["retained"] is None
 
 
 def test_people_are_told_what_was_read_found_answered_and_checked(
@@ -55,17 +55,17 @@ def test_a_chat_model_answers_where_it_is_named(
     with chat_server(*says) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         options = ("--generator", "openai:tiny", "--json")
-        told = result(run(home, "ask", "--domain", "math24", "--image", card, *options))
-        heard = [one.body["messages"] for one in server.heard]
-    assert [one["right"] for one in told["attempts"]] == [False, True]
-    assert told["answered_by"] == "openai:tiny"
+        answer = result(run(home, "ask", "--domain", "math24", "--image", card, *options))
+        heard = [entry.body["messages"] for entry in server.heard]
+    assert [entry["right"] for entry in answer["attempts"]] == [False, True]
+    assert answer["answered_by"] == "openai:tiny"
     assert "must use 1, 8, 10, 12" in heard[1][-1]["content"]
 
 
 def test_a_question_in_words_is_answered_by_the_same_plans(home: Path) -> None:
-    told = result(run(home, "ask", "--domain", "math24", "Make 24 of 12, 1, 8 and 10", "--json"))
-    assert told["plan"] == "s1 = make_24(query=question)"
-    assert "(1 * 12) * (10 - 8) = 24" in told["text"]
+    answer = result(run(home, "ask", "--domain", "math24", "Make 24 of 12, 1, 8 and 10", "--json"))
+    assert answer["plan"] == "s1 = make_24(query=question)"
+    assert "(1 * 12) * (10 - 8) = 24" in answer["text"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_is_no_card_is_one_line(
 
 def test_the_questions_to_try_are_answered_rightly(home: Path) -> None:
     listed = result(run(home, "domains", "--json"))
-    (own,) = [one for one in listed if one["name"] == "math24"]
+    (own,) = [domain for domain in listed if domain["name"] == "math24"]
     for question in own["questions"]:
-        told = result(run(home, "ask", "--domain", "math24", question, "--json"))
-        assert "right: each number once, and 24" in told["text"]
+        answer = result(run(home, "ask", "--domain", "math24", question, "--json"))
+        assert "right: each number once, and 24" in answer["text"]

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from casewright.errors import InputError
+from casewright.planner import chat_model
+from casewright.serve.cli.commands import app
 from casewright_math24 import bench as represent
 from casewright_math24.bench import NAMES, Puzzles, by_chat, read_puzzles, table_of
 from casewright_math24.decomposition import classes, decomposable_problems
 from casewright_math24.latent_training import train_comparing_latent, train_paper_latent
-from casewright.errors import InputError
-from casewright.planner import chat_model
-from casewright.serve.cli.commands import app
 from tests.support.chat_server import chat_server, nobody_there
 
 
@@ -34,24 +34,25 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(data: Path) -> dict[str, Any]:
+def report(data: Path) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         short = partial(train_comparing_latent, steps=80), partial(train_paper_latent, epochs=40)
         patch.setattr(represent, "train_comparing_latent", short[0])
         patch.setattr(represent, "train_paper_latent", short[1])
         options = ["bench", "math24", "--data", str(data), "--runs", "2", "--json"]
         done = CliRunner().invoke(app, options, catch_exceptions=False)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
 
 
-def row(told: dict[str, Any], name: str, label: str, k: int | None = None) -> dict[str, Any]:
-    (found,) = [
-        one
-        for one in told["rows"]
-        if one["table"] == "1" and (one["cases by"], one["relevant"], one["k"]) == (name, label, k)
+def row(report: dict[str, Any], name: str, label: str, k: int | None = None) -> dict[str, Any]:
+    (match,) = [
+        entry
+        for entry in report["rows"]
+        if entry["table"] == "1"
+        and (entry["cases by"], entry["relevant"], entry["k"]) == (name, label, k)
     ]
-    return dict(found)
+    return dict(match)
 
 
 def test_figures_are_those_worked_out_by_hand() -> None:
@@ -63,52 +64,55 @@ def test_figures_are_those_worked_out_by_hand() -> None:
     )
     vectors = np.eye(6, dtype=np.float32)
     vectors[0] = [1, 0.8, 0.9, 0.1, 0.1, 0.1]
-    found = table_of(puzzles, lambda *_: vectors, [0])
-    precision, recall, f1, ndcg, mrr = found["SCD"][1]
+    figures = table_of(puzzles, lambda *_: vectors, [0])
+    precision, recall, f1, ndcg, mrr = figures["SCD"][1]
     assert (precision, recall, mrr) == (0.5, 1.0, 0.5)
     assert f1 == pytest.approx(2 / 3)
     gain = 1 / np.log2(3)
     assert ndcg == pytest.approx(gain / (1 + gain))
-    assert found["SCD"][0].tolist() == [0.0] * 5
+    assert figures["SCD"][0].tolist() == [0.0] * 5
 
 
-def test_every_way_has_a_row_for_each_label_and_k_beside_the_papers(told: dict[str, Any]) -> None:
+def test_every_way_has_a_row_for_each_label_and_k_beside_the_papers(report: dict[str, Any]) -> None:
     for name, printed in ((represent.FEATURES, 0.454), (represent.PAPER, 0.642)):
-        mean = row(told, name, "SCD")
+        mean = row(report, name, "SCD")
         assert mean["paper precision"] == printed
-        rows = [row(told, name, "SCD", k) for k in range(1, 6)]
+        rows = [row(report, name, "SCD", k) for k in range(1, 6)]
         for figure in NAMES:
-            assert mean[figure] == pytest.approx(np.mean([one[figure] for one in rows]))
-    assert row(told, represent.SOLVER, "SCD")["precision"] > 0.8
-    learned = row(told, represent.COMPARING, "SCD")["precision"]
-    assert learned > row(told, represent.SHUFFLED, "SCD")["precision"] + 0.1
-    assert learned > row(told, represent.RANDOM, "SCD")["precision"] + 0.1
+            assert mean[figure] == pytest.approx(np.mean([entry[figure] for entry in rows]))
+    assert row(report, represent.SOLVER, "SCD")["precision"] > 0.8
+    learned = row(report, represent.COMPARING, "SCD")["precision"]
+    assert learned > row(report, represent.SHUFFLED, "SCD")["precision"] + 0.1
+    assert learned > row(report, represent.RANDOM, "SCD")["precision"] + 0.1
 
 
 def test_reuse_is_told_for_each_query_with_and_without_a_second_attempt(
-    told: dict[str, Any],
+    report: dict[str, Any],
 ) -> None:
-    rows = [one for one in told["rows"] if one.get("answered by") == "reuse, no model"]
-    shares = {(one["context"], one["attempts"]): one["accuracy"] for one in rows}
+    rows = [entry for entry in report["rows"] if entry.get("answered by") == "reuse, no model"]
+    shares = {(entry["context"], entry["attempts"]): entry["accuracy"] for entry in rows}
     assert set(shares) == {(k, n) for k in ("none", "general", "top") for n in (1, 2)}
     assert shares["none", 1] == 0
     assert shares["top", 2] >= shares["top", 1] > shares["general", 1]
-    top = next(one for one in rows if one["context"] == "top")
+    top = next(entry for entry in rows if entry["context"] == "top")
     assert top["faithfulness"] > top["negative rejection"]
-    figures = told["figures"]
+    figures = report["figures"]
     assert figures["revise_gain"] == pytest.approx(shares["top", 2] - shares["top", 1])
 
 
-def test_controls_that_ask_no_case_stand_beside_reuse(told: dict[str, Any], data: Path) -> None:
+def test_controls_that_ask_no_case_stand_beside_reuse(report: dict[str, Any], data: Path) -> None:
     shares = {
-        (one["answered by"], one["context"], one["attempts"]): one["accuracy"]
-        for one in told["rows"]
-        if one["table"] == "2"
+        (entry["answered by"], entry["context"], entry["attempts"]): entry["accuracy"]
+        for entry in report["rows"]
+        if entry["table"] == "2"
     }
     puzzles = read_puzzles(data)
     for larger in (24, 12, 8, 6):
         runs = [
-            [any(one[0] == larger for one in puzzles.classes[test]) for test in puzzles.splits[run]]
+            [
+                any(entry[0] == larger for entry in puzzles.classes[test])
+                for test in puzzles.splits[run]
+            ]
             for run in range(2)
         ]
         wanted = np.mean([np.mean(run) for run in runs])
@@ -137,7 +141,7 @@ def test_nested_settings_are_chosen_without_a_test_puzzle(
     rounds = len(represent.GRID) + 1
     assert len(seen) == 2 * rounds
     for run in (0, 1):
-        tests = {puzzles.problems[place] for place in puzzles.splits[run]}
+        tests = {puzzles.problems[index] for index in puzzles.splits[run]}
         *inner, last = seen[run * rounds : (run + 1) * rounds]
         assert not tests & last
         assert all(own < last for own in inner)
@@ -157,7 +161,7 @@ def test_no_test_puzzle_takes_part_in_its_runs_training(data: Path) -> None:
         )[1],
         [0, 1],
     )
-    assert [set(one) & set(puzzles.splits[n]) for n, one in enumerate(seen)] == [set(), set()]
+    assert [set(entry) & set(puzzles.splits[n]) for n, entry in enumerate(seen)] == [set(), set()]
 
 
 def test_a_folder_without_the_puzzles_is_refused(tmp_path: Path) -> None:
@@ -174,7 +178,7 @@ def test_a_chat_model_is_asked_and_told_what_was_wrong(monkeypatch: pytest.Monke
         answer = by_chat(chat_model("openai:tiny", base_url=server.url, api_key="none"))
         assert not answer((2, 3, 7, 8), "none", [], 1)
         assert answer((2, 3, 7, 8), "top", [(6, 0, 3)], 2)
-        heard = [one.body["messages"] for one in server.heard]
+        heard = [entry.body["messages"] for entry in server.heard]
     assert "hint" not in heard[0][-1]["content"]
     assert "Make 6 of 2 and 8" in heard[1][-1]["content"]
     assert "must use 2, 3, 7, 8" in heard[2][-1]["content"]

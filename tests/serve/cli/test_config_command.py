@@ -77,7 +77,7 @@ def test_bad_setting_is_one_line_and_exit_code_2(
 def test_variable_that_is_nearly_a_setting_is_pointed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CASEWRIGHT_PLANER", "shape")
+    monkeypatch.setenv("CASEWRIGHT_PLANER", "case")
     done = run(tmp_path, "config", "--json")
     assert "CASEWRIGHT_PLANER is not known. Did you mean CASEWRIGHT_PLANNER?" in done.stderr
     assert result(done)["settings"]["planner"]["value"] is None

@@ -34,7 +34,7 @@ tasks_per_query = 3
 share = 0.25
 
 [[data.instructions.sources]]
-reader = "self_instruct"
+reader = "hugging_face"
 path = "instructions.jsonl"
 """
 
@@ -110,12 +110,12 @@ def test_a_recipe_becomes_a_set_that_can_be_read(done: Done, folder: Path) -> No
 def test_the_manifest_says_where_instructions_come_from(done: Done, folder: Path) -> None:
     manifest = result(done)["manifest"]
     examples = read_training_set(folder / "set").examples
-    generic = [example for example in examples if example.source.startswith("self_instruct:")]
+    generic = [example for example in examples if example.source.startswith("hugging_face:")]
     told = manifest["instructions"]
     assert (told["pool"], told["taken"], len(generic)) == (80, 20, 20)
     assert told["per_planning_task"] == round(20 / (len(examples) - 20), 4)
     assert {example.task for example in generic} == {"instruction", "instruction:evolved"}
-    assert list(manifest["instructions"]["licences"]) == ["self_instruct"]
+    assert list(manifest["instructions"]["licences"]) == ["hugging_face"]
 
 
 def test_the_manifest_names_no_place_on_this_machine(done: Done, folder: Path) -> None:

@@ -56,20 +56,20 @@ def evaluated(folder: Path, *arguments: str | Path) -> Done:
 def test_planners_are_shown_side_by_side_with_their_controls(folder: Path) -> None:
     target = folder / "table.md"
     shown = ("--cases", folder / "cases.jsonl", "--markdown", target, "--removal", "--controls")
-    done = evaluated(folder, "--planner", "shape", *shown)
+    done = evaluated(folder, "--planner", "classifiers", *shown)
     assert done.returncode == 0, done.stderr
     assert "1 of the 3 questions are plan cases too" in done.stderr
     for text in (done.stdout, target.read_text(encoding="utf-8")):
         assert "gold plans shuffled" in text
         assert "by construction" in text
-        assert "Difference from shape" in text
+        assert "Difference from classifiers" in text
 
 
 def test_a_model_is_asked_with_the_grammar_off_where_a_tool_is_removed(folder: Path) -> None:
     model = save_tiny(folder / "tiny")
     name = f"local:{model}"
     one = ("--planner", name, "--limit", "1", "--json")
-    told: dict[str, Any] = result(evaluated(folder, *one, "--removal", "--planner", "shape"))
+    told: dict[str, Any] = result(evaluated(folder, *one, "--removal", "--planner", "parser"))
     assert set(told) >= {"settings", "machine", "figures", "rows", "differences", "notes"}
     figures = told["figures"][name]
     # With random weights it writes no tool's name, and under the grammar nothing else.
@@ -84,16 +84,16 @@ def test_a_model_is_asked_with_the_grammar_off_where_a_tool_is_removed(folder: P
 
 
 def test_a_new_class_is_measured_without_its_plan_cases(folder: Path) -> None:
-    cases = ("--planner", "shape", "--cases", folder / "cases.jsonl", "--json")
+    cases = ("--planner", "classifiers", "--cases", folder / "cases.jsonl", "--json")
     known = result(evaluated(folder, *cases))["rows"]
-    new = result(evaluated(folder, *cases, "--new-class", "fact"))["figures"]["shape"]
+    new = result(evaluated(folder, *cases, "--new-class", "fact"))["figures"]["classifiers"]
     assert next(row for row in known if row["class"] == "fact")["tools"] == 1
     assert (new["new_class_tools"]["value"], new["new_class_tools"]["count"]) == (0, 1)
 
 
 def test_what_makes_figures_of_a_file_hard_to_read_is_told(folder: Path) -> None:
     file = write(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
-    told = evaluated(folder, "--planner", "shape", "--input", file).stderr
+    told = evaluated(folder, "--planner", "parser", "--input", file).stderr
     assert "no plan cases for these" in told
     assert "No wrong plan is taken for one of the classes sales" in told
 
@@ -135,7 +135,7 @@ def test_a_public_set_tells_what_converts(folder: Path) -> None:
     ("arguments", "told"),
     [
         (["--planner", "oracle"], "There is no planner 'oracle'"),
-        (["--planner", "shape", "--planner", "shape"], "given twice"),
+        (["--planner", "case", "--planner", "case"], "given twice"),
         (["--planner", "case", "--adapter", "x"], "Leave --adapter"),
         (["--planner", "case", "--no-grammar"], "--no-grammar"),
         (["--planner", "case", "--examples", "2"], "Leave --examples out"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from casewright.domains import build
+from casewright.domains import waiting
 from tests.serve.helpers import (
     GALAXY,
     Done,
@@ -56,7 +56,7 @@ def held(home: Path) -> Iterator[subprocess.Popen[str]]:
 def impatient(home: Path, *arguments: str) -> Done:
     """Run a command as it is, but for its patience: a minute is long for a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "LOCK_SECONDS", 0.5)
+        patch.setattr(waiting, "LOCK_SECONDS", 0.5)
         return run(home, *arguments)
 
 
@@ -103,4 +103,4 @@ def test_commands_that_run_at_once_wait_for_each_other(own_home: Path) -> None:
 
 
 def test_patience_with_another_process_is_long_enough_for_a_build_and_has_an_end() -> None:
-    assert 20 <= build.LOCK_SECONDS <= 120
+    assert 20 <= waiting.LOCK_SECONDS <= 120

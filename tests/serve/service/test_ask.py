@@ -183,6 +183,10 @@ def test_the_docs_need_no_other_host(service: Served) -> None:
         assert "http://" not in page.text
         assert "https://" not in page.text
         assert "default-src 'none'" in page.headers["content-security-policy"]
+        for file in ("docs.js", "docs.css"):
+            part = client.get(f"/page/{file}")
+            assert part.status_code == 200
+            assert "//" not in part.text.replace("// ", "")
         described = client.get("/openapi.json").json()
     assert {"/ask", "/ask/stream", "/threads/{thread_id}", "/cases", "/healthz", "/readyz"} <= set(
         described["paths"]

@@ -76,10 +76,33 @@ async def test_a_damaged_answer_of_a_repeated_request_is_not_returned(tmp_path: 
         assert "is damaged" in again.json()["detail"]
 
 
-async def test_a_file_that_sqlite_finds_damaged_is_refused_at_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [b"checkpoint BLOB", b"type TEXT"])
+async def test_a_column_that_has_lost_its_name_is_told_as_damage(
+    tmp_path: Path, name: bytes
+) -> None:
+    file = await answered(tmp_path)
+    file.write_bytes(file.read_bytes().replace(name, b"a" + name[1:]))
+    async with asking(tmp_path, threads_file=file) as client:
+        told = await client.get("/threads/x")
+    assert (told.status_code, "is damaged" in told.json()["detail"]) == (500, True)
+
+
+def zeroed(data: bytearray) -> None:
+    data[4096 : len(data) // 2] = bytes(len(data) // 2 - 4096)
+
+
+def no_utf8(data: bytearray) -> None:
+    """Break a word of the schema, which SQLite quotes as it is."""
+    data[data.index(b"NOT NULL") + len(b"NOT NULL")] = 0xAC
+
+
+@pytest.mark.parametrize("damage", [zeroed, no_utf8])
+async def test_a_file_that_sqlite_finds_damaged_is_refused_at_the_start(
+    tmp_path: Path, damage: Callable[[bytearray], None]
+) -> None:
     file = await answered(tmp_path)
     data = bytearray(file.read_bytes())
-    data[4096 : len(data) // 2] = bytes(len(data) // 2 - 4096)
+    damage(data)
     file.write_bytes(data)
     with pytest.raises(InputError, match="is damaged: "):
         async with asking(tmp_path, threads_file=file):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from casewright.bench.dags import FixedPlanner
 from casewright.graph import ExtractiveGenerator
 from casewright.planner import parse_plan
+from casewright.planner.fixed import FixedPlanner
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.settings.tokens import Grant

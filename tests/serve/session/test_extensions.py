@@ -50,6 +50,11 @@ class Kind(OfflineJudge):
     pass
 
 
+def bench_plant(rounds: int = 1) -> None:
+    """Measure the plant."""
+    print("rounds", rounds)
+
+
 def hashing():
     return HashingEncoder(16)
 
@@ -70,6 +75,9 @@ hashing = plantkit:hashing
 [casewright.domains]
 plant = plantkit:PLANT
 shopping = plantkit:PLANT
+[casewright.bench_commands]
+plant = plantkit:bench_plant
+broken = plantkit_that_is_gone:bench
 """
 
 
@@ -124,6 +132,12 @@ def test_a_judge_of_another_package_judges(site: Path, home: Path) -> None:
         patch.setenv("PYTHONPATH", os.pathsep.join((str(site), str(ROOT))))
         done = run_this(home, [sys.executable, "-c", code])
     assert done.stdout == "Kind\n", done.stderr
+
+
+def test_a_command_of_another_package_runs_beside_ours(site: Path, home: Path) -> None:
+    assert run(site, home, "bench", "plant", "--rounds", "3").stdout == "rounds 3\n"
+    said = one_line_error(run(site, home, "bench", "broken"))
+    assert "plantkit_that_is_gone:bench of the package plantkit" in said
 
 
 @pytest.mark.parametrize("kind", KINDS)

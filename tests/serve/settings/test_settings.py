@@ -102,7 +102,7 @@ def test_folders_and_files_are_named_from_the_settings_file_s_own_folder(tmp_pat
         *(f'{name} = "here"' for name in ("home", "cache_folder", "tokens_file", "threads_file")),
         *(f'encoder = "{place}"' for place in ("here", "./gone", "~/gone", "/gone")),
         'adapter = "here"',
-        *(f'planner = "{kind}:here"' for kind in ("local", "agent:local")),
+        *(f'planner = "{kind}:here"' for kind in ("local", "agent:local", "parser")),
         'threads_url = "postgresql://evil/threads"',
     ],
 )

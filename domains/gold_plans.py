@@ -1,0 +1,150 @@
+"""Runs of a domain's gold plans: what its stores hold for its annotated queries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from casewright.domains.domain import Domain, OpenDomain
+from casewright.graph import Outcome
+from casewright.graph.outcome import Status
+from casewright.graph.references import Known, MissingReferenceError
+from casewright.planner import AnnotatedQuery, Literal
+from casewright.stores import Encoder
+from casewright.stores.progress import progress_bar
+from casewright.tools import CallContext, Toolbox, rows
+
+
+@dataclass(frozen=True, slots=True)
+class GoldRun:
+    """A run of a gold plan.
+
+    Attributes:
+        query: The annotated query.
+        scope: The asker.
+        steps: The ends of its steps.
+        elsewhere: Those that ended ``empty`` here and ``done`` for another asker.
+    """
+
+    query: AnnotatedQuery
+    scope: Mapping[str, str]
+    steps: Sequence[Outcome]
+    elsewhere: frozenset[str] = frozenset()
+
+    @property
+    def done(self) -> int:
+        """The number of steps that found something, or needed nothing."""
+        return sum(step.status == "done" for step in self.steps)
+
+
+class _Watched(Mapping[str, str]):
+    """A scope that records whether it was read: where it was not, the asker does not matter."""
+
+    def __init__(self, scope: Mapping[str, str]) -> None:
+        self._own = scope
+        self.read = False
+
+    @property
+    def _scope(self) -> Mapping[str, str]:
+        self.read = True
+        return self._own
+
+    def __getitem__(self, field: str) -> str:
+        return self._scope[field]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scope)
+
+    def __len__(self) -> int:
+        return len(self._scope)
+
+
+def scopes_of(domain: Domain) -> list[dict[str, str]]:
+    """Return every combination of the values of a domain's scope fields."""
+    fields = domain.scopes
+    return [dict(zip(fields, values, strict=True)) for values in product(*fields.values())]
+
+
+def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) -> list[Outcome]:
+    """Run a gold plan as the graph does, but one step after the other and without time limits."""
+    outcomes: dict[int, Outcome] = {}
+    for number, step in enumerate(query.plan.steps, 1):
+        known = Known(query.query, query.record.context, outcomes)
+        tool = toolbox[step.tool]
+        try:
+            assert tool.run is not None
+            returned = tool.run(known.arguments(step), CallContext("", "", "", query.query, scope))
+            results = rows(tool, returned)
+            status: Status = "done" if results or not tool.results else "empty"
+        except MissingReferenceError:
+            results, status = [], "skipped"
+        outcomes[number] = Outcome(f"s{number}", step.tool, status, rows=results)
+    return list(outcomes.values())
+
+
+def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
+    """Run the gold plans of a domain's queries, but for those that bring tools of their own.
+
+    Each is run for the asker for whom most steps end ``done``, with the encoder of the stores.
+    """
+    chosen = [query for query in domain.queries() if not query.record.tools_extra]
+    # Together, texts are encoded several times faster than one by one; the cache keeps them.
+    encoder.embed(sorted({text for query in chosen for text in _texts(query)}))
+    askers = scopes_of(domain)
+    runs = []
+    with progress_bar("Running gold plans", len(chosen)) as advance:
+        for query in chosen:
+            runs.append(_best_run(opened.toolbox, query, askers))
+            advance(1)
+    return runs
+
+
+def _best_run(
+    toolbox: Toolbox, query: AnnotatedQuery, askers: Sequence[Mapping[str, str]]
+) -> GoldRun:
+    runs: list[GoldRun] = []
+    for asker in askers:
+        watched = _Watched(asker)
+        runs.append(GoldRun(query, asker, run_plan(toolbox, query, watched)))
+        if runs[-1].done == len(query.plan.steps) or not watched.read:
+            break
+    best = max(runs, key=lambda run: run.done)
+    done = {step.step for run in runs for step in run.steps if step.status == "done"}
+    empty = {step.step for step in best.steps if step.status == "empty"}
+    return replace(best, elsewhere=frozenset(empty & done))
+
+
+def _texts(query: AnnotatedQuery) -> Iterator[str]:
+    yield query.query
+    for value in (value for step in query.plan.steps for _, value in step.arguments):
+        if isinstance(value, Literal) and isinstance(value.value, str):
+            yield value.value
+
+
+def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
+    """Return the numbers of steps by their ends, a row for each tool and last one for all."""
+    ends: Counter[tuple[str, str]] = Counter(
+        (name, "elsewhere" if step.step in run.elsewhere else step.status)
+        for run in runs
+        for step in run.steps
+        for name in (step.tool, "all")
+    )
+    names = [*sorted({name for name, _ in ends} - {"all"}), "all"]
+    table = []
+    for name in names:
+        done, empty, skipped, elsewhere = (
+            ends[name, status] for status in ("done", "empty", "skipped", "elsewhere")
+        )
+        steps = done + empty + elsewhere + skipped
+        row = {"tool": name, "steps": steps, "done": done, "empty": empty + elsewhere}
+        share = (empty + elsewhere) / max(steps, 1)
+        table.append({**row, "skipped": skipped, "empty_share": share, "elsewhere": elsewhere})
+    return table
+
+
+def whole_share(runs: Sequence[GoldRun]) -> float:
+    """Return the share of plans whose every step ended ``done``."""
+    return sum(run.done == len(run.steps) for run in runs) / max(len(runs), 1)

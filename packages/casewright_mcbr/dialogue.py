@@ -1,0 +1,23 @@
+"""A dialogue in which a chat model corrects its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from casewright.planner.chat_call import Chat
+
+
+def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]) -> Iterator[str]:
+    """Yield the answers of a chat model, without end.
+
+    Args:
+        chat: The model.
+        role: The system message.
+        query: The first message of the user.
+        correction: Returns the user's next message, from the last answer.
+    """
+    messages = [("system", role), ("user", query)]
+    while True:
+        answer = chat(messages)
+        yield answer
+        messages += [("assistant", answer), ("user", correction(answer))]

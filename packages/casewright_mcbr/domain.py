@@ -1,0 +1,93 @@
+"""A domain with one tool and one case store, which answers questions about an image as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from casewright.domains.build import digest, open_built
+from casewright.domains.domain import Domain, OpenDomain
+from casewright.domains.own_answer import Option, OwnAnswer, OwnRequest
+from casewright.planner import AnnotatedQuery, plan_schema
+from casewright.planner.plan_cases import plan_case
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder
+from casewright.tools import Toolbox, ToolExample, tool_from_function
+
+
+def one_tool_domain(
+    name: str,
+    description: str,
+    questions: Sequence[str],
+    *,
+    tool: str,
+    tool_description: str,
+    schema: Callable[[], CaseSchema],
+    cases: Callable[[], Sequence[Case]],
+    sources: Callable[[], Iterable[Traversable]],
+    evidence: Callable[[CaseStore, str], Iterable[str]],
+    options: Sequence[Option],
+    answer: Callable[[OpenDomain, OwnRequest], OwnAnswer],
+) -> Domain:
+    """Return a domain whose every question is planned as one call of its tool.
+
+    Args:
+        name: The domain's, and its case store's.
+        description: One sentence.
+        questions: Annotated queries; the first two are shown as examples.
+        tool: The tool's name.
+        tool_description: For the planner.
+        schema: Returns the schema of the case store.
+        cases: Returns the cases that the store is built of.
+        sources: Returns the files that the cases depend on: where one changes, the store is built
+            anew.
+        evidence: Returns the lines that answer a question, the most important first.
+        options: Options that the domain adds to ``ask``.
+        answer: Answers these options without a question.
+    """
+    plan = f"s1 = {tool}(query=question)"
+
+    def queries() -> list[AnnotatedQuery]:
+        return [
+            AnnotatedQuery.read(
+                {"id": f"{name}-{number}", "query": question, "plan": plan, "class": tool}
+            )
+            for number, question in enumerate(questions)
+        ]
+
+    def toolbox(store: CaseStore) -> Toolbox:
+        def run(query: str) -> list[dict[str, Any]]:
+            return [{"evidence": line} for line in evidence(store, query)]
+
+        example = ToolExample(questions[0], plan)
+        return Toolbox(
+            [
+                tool_from_function(
+                    run,
+                    name=tool,
+                    description=tool_description,
+                    results=("evidence",),
+                    example=example,
+                )
+            ]
+        )
+
+    def open_stores(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
+        parts = {
+            name: (schema(), cases),
+            "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
+        }
+        wanted = digest(sources(), [part for part, _ in parts.values()])
+        stores = open_built(folder, name, wanted, parts, anew=anew)
+        return OpenDomain(toolbox(stores[name]), stores["plans"], stores)
+
+    return Domain(
+        name=name,
+        description=description,
+        questions=questions[:2],
+        open=open_stores,
+        queries=queries,
+        options=options,
+        answer=answer,
+    )

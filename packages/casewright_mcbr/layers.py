@@ -1,0 +1,65 @@
+"""Dense layers as plain arrays, and the files that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import InputError
+
+Floats = NDArray[np.float32]
+#: Weights (out, in) and biases (out).
+Layer = tuple[Floats, Floats]
+#: Units of a latent (MCBR-RAG, sections 5.1 and 5.2).
+UNITS = 64
+
+
+def forward(inputs: Floats, layers: Iterable[Layer]) -> Floats:
+    """Return the outputs (n, out) of dense layers for inputs (n, in), with ReLU between them."""
+    values = inputs
+    for number, (weight, bias) in enumerate(layers):
+        values = (np.maximum(values, 0) if number else values) @ weight.T + bias
+    return np.asarray(values, dtype=np.float32)
+
+
+def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Return vectors (n, d) scaled to length 1; a zero vector stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12))
+
+
+def write_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as a NumPy archive; make its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as target:
+        np.savez(target, **arrays)
+
+
+def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a NumPy archive.
+
+    Args:
+        file: The archive.
+        content: Name of what it holds, for the error.
+        domain: The domain whose training writes it.
+
+    Raises:
+        InputError: The file is missing, or is no such archive.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            return dict(archive)
+    except (OSError, ValueError, TypeError, EOFError, BadZipFile) as error:
+        raise InputError(
+            f"{file} holds no {content}. Train it: casewright finetune {domain}"
+        ) from error
+
+
+def other_network(file: Path, domain: str) -> InputError:
+    """Return the error of an archive whose arrays have other names or shapes."""
+    return InputError(f"{file} is of another network. Train it: casewright finetune {domain}")

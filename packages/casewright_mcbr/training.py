@@ -1,0 +1,115 @@
+"""Steps that the trainings of both applications share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.stores.encoders.onnx_export import export_onnx, remember
+from casewright.stores.progress import progress_bar
+from casewright_mcbr.layers import Layer
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+#: File, beside the weights, of the figures that their training printed.
+FIGURES = "figures.json"
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch inside the block, and restore its random state afterwards."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def step(loss: Tensor, optimizer: Any, schedule: Any) -> None:
+    """Descend by one gradient step."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    schedule.step()
+
+
+def arrays_of(layer: nn.Linear) -> Layer:
+    """Return the weights (out, in) and biases (out) of a dense layer."""
+    return layer.weight.detach().numpy().copy(), layer.bias.detach().numpy().copy()
+
+
+def train_one_cycle(
+    network: nn.Module,
+    loss: Callable[[], Tensor],
+    rate: float,
+    steps: int,
+    label: str,
+    progress: bool | None,
+) -> None:
+    """Train a network by one cycle of the learning rate (Smith and Topin 2019).
+
+    Args:
+        network: In evaluation mode afterwards.
+        loss: Draws a batch and returns its loss.
+        rate: Greatest learning rate.
+        steps: Gradient steps.
+        label: Of the progress bar.
+        progress: Show it; see ``progress_bar``.
+    """
+    import torch
+
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, rate, total_steps=steps + 1, pct_start=0.15
+    )
+    network.train()
+    with progress_bar(label, steps, show=progress) as advance:
+        for _ in range(steps):
+            value = loss()
+            optimizer.zero_grad()
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+            optimizer.step()
+            schedule.step()
+            advance(1)
+    network.eval()
+
+
+def export_batched(
+    network: nn.Module, shape: Sequence[int], target: Path, name: str, outputs: Sequence[str]
+) -> None:
+    """Write a network as an ONNX file whose first dimension is the batch, without local paths.
+
+    Args:
+        network: With one input.
+        shape: Of one example.
+        target: The file.
+        name: The input's.
+        outputs: Names of the outputs.
+    """
+    import torch
+
+    export_onnx(
+        network.eval(),
+        [torch.rand(2, *shape)],
+        target,
+        inputs=[name],
+        outputs=list(outputs),
+        dynamic={name: {0: torch.export.Dim("n")}},
+    )
+    remember(target, {})
+
+
+def write_figures(folder: Path, figures: Mapping[str, float]) -> None:
+    """Write the figures of a training beside its weights."""
+    (folder / FIGURES).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def read_figures(folder: Path) -> dict[str, float]:
+    """Return the figures that ``write_figures`` wrote."""
+    figures: dict[str, float] = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
+    return figures

@@ -1,0 +1,53 @@
+"""Packages beside the core: their entry points are all that it has of them."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from casewright.extensions import extension, extensions
+from tests.layout.sources import ADDED, ADDED_FILES, PACKAGE_FILES, ROOM_FILES, ROOT, imports_of
+
+#: What the two packages are about, as a text may write it.
+SUBJECTS = re.compile(r"math.?24|backgammon|casewright_mcbr", re.IGNORECASE)
+VARIABLE = re.compile(r"CASEWRIGHT_[A-Z_]*[A-Z]")
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_a_package_is_flat_and_linked_beside_the_core(name: str) -> None:
+    link = ROOT / "src" / name
+    assert link.readlink() == Path("..", "packages", name)
+    assert Path(str(import_module(name).__file__)).resolve() == (
+        ROOT / "packages" / name / "__init__.py"
+    )
+    assert {file.parent for file in ADDED_FILES if name in file.parts} == {ROOT / "packages" / name}
+
+
+def test_the_core_neither_imports_nor_names_a_package() -> None:
+    named = {
+        str(file.relative_to(ROOT)): SUBJECTS.findall(file.read_text(encoding="utf-8"))
+        for file in [*ROOM_FILES, *PACKAGE_FILES]
+    }
+    assert {file: words for file, words in named.items() if words} == {}
+
+
+def test_packages_share_code_by_casewright_mcbr_alone() -> None:
+    for file in ADDED_FILES:
+        roots = {found.module.split(".")[0] for found in imports_of(file)}
+        own = {file.parent.name, "casewright_mcbr"}
+        assert roots & {*ADDED} <= own, file
+
+
+@pytest.mark.parametrize("kind", ["domain", "bench_command", "finetune_command"])
+def test_each_kind_of_part_of_both_packages_is_found(kind: str) -> None:
+    assert {"math24", "backgammon"} <= set(extensions(kind))
+    assert extension(kind, "math24") is not None
+
+
+def test_every_variable_that_a_package_reads_is_an_entry_point() -> None:
+    named = {name for file in ADDED_FILES for name in VARIABLE.findall(file.read_text("utf-8"))}
+    assert named
+    assert named == set(extensions("variable"))
