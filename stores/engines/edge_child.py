@@ -19,9 +19,9 @@ from casewright.stores.engines.edge_shard import ShardFolder
 
 #: Seconds after which a child that still reads is held to read for ever.
 SECONDS = 3600
-#: Bytes that a child may take beside eight times its shard's files: of a number that is damaged
-#: Edge makes room for as many cases.
-MEMORY = 2 << 30
+#: Bytes of addresses that a child may take beside eight times its shard's files: of a number that
+#: is damaged Edge makes room for as many cases.
+MEMORY = 4 << 30
 
 
 def examined(disk: ShardFolder, lock: IO[str]) -> int:
@@ -101,15 +101,17 @@ def task_done(task: str, folder: str, collection: str) -> dict[str, Any]:
             return {"cases": _counted(disk)}
         return salvaged(disk, loading=task == "salvage")
     except (CasewrightError, OSError) as error:
-        return {"error": str(error), "damaged": isinstance(error, StoreDamagedError)}
+        # Edge's error of the bound above, which no sound shard reaches.
+        damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
+        return {"error": str(error), "damaged": damaged}
 
 
 def _bound_memory(shard: Path) -> None:
     size = sum(file.stat().st_size for file in shard.rglob("*") if file.is_file())
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
     bound = MEMORY + 8 * size
     bound = bound if most == resource.RLIM_INFINITY else min(bound, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (bound, most))
+    resource.setrlimit(resource.RLIMIT_AS, (bound, most))
 
 
 def _counted(disk: ShardFolder) -> int:

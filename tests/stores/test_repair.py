@@ -140,6 +140,17 @@ def test_half_of_the_mappings_loses_nothing(folder: Path) -> None:
     assert cases(folder) == before
 
 
+@pytest.mark.slow
+def test_number_that_is_damaged_takes_no_memory_without_end(folder: Path) -> None:
+    before = cases(folder)
+    mappings = file(folder, MAPPINGS)
+    # The highest byte of the place of the last case.
+    flip(mappings, mappings.stat().st_size - 1)
+    (made,) = repair_folder(folder)
+    assert made.lost == 0
+    assert cases(folder) == before
+
+
 def test_damage_of_one_collection_leaves_the_others_as_they_are(folder: Path) -> None:
     with CaseStore(note_schema("letters"), folder) as letters:
         letters.add([note("a letter")])
