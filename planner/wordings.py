@@ -68,18 +68,27 @@ class CaseWordings:
     """
 
     def __init__(self, cases: Iterable[Case]) -> None:
-        self._wordings = [Wording.of(case) for case in cases]
+        self._wordings: list[Wording] = []
+        self._same: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        for case in cases:
+            wording = Wording.of(case)
+            self._wordings.append(wording)
+            words = words_of(str(case.problem["question"]))
+            key = tuple(normalized(word.text) for word in words), wording.fields
+            self._same[key] = wording.plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of the case that shares most words with a message, with its literals.
 
         The context's fields are the same, and all words that are no literals, more than half of the
-        message; ``None`` without such a case.
+        message, or all words; ``None`` without such a case.
         """
         words = words_of(request.question)
         plain = [normalized(word.text) for word in words]
         present = frozenset(plain)
         fields = frozenset(name for name, value in request.context.items() if value is not None)
+        if (plan := self._same.get((tuple(plain), fields))) is not None:
+            return plan
         best, shared = None, 0
         for wording in self._wordings:
             if wording.fields != fields or not wording.fixed <= present:

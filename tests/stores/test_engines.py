@@ -85,7 +85,7 @@ def test_folder_of_edge_where_edge_is_missing_says_what_to_install(
     new_folder(tmp_path, "edge")
     monkeypatch.setitem(sys.modules, "qdrant_edge", None)
     for _ in range(2):
-        with pytest.raises(DependencyError, match="pip install qdrant-edge-py"):
+        with pytest.raises(DependencyError, match="pip install 'qdrant-edge-py"):
             CaseStore(note_schema(), tmp_path, engine=named)
 
 

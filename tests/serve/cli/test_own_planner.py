@@ -25,14 +25,9 @@ pytest_plugins = ["pytester"]
 HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
 MESSAGES = {
     "how hot is the lathe": HEAT.format("lathe", "temperature"),
-    "does the lathe vibrate": HEAT.format("lathe", "vibration"),
+    # Annotated wrongly, so that every planner gets it wrong.
+    "does the lathe vibrate": HEAT.format("lathe", "temperature"),
 }
-
-
-@pytest.fixture(autouse=True)
-def planned_by_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests want a planner that gets some of so few messages wrong."""
-    monkeypatch.setattr("casewright.domains.own.PARSER", "case")
 
 
 def messages(asked: Mapping[str, str]) -> str:
@@ -128,7 +123,7 @@ def test_correction_is_an_annotated_message_that_is_planned_by_at_once(
     home: Path, plant: Path
 ) -> None:
     question = "does the saw vibrate"
-    right = HEAT.format("saw", "vibration").split("\n")
+    right = HEAT.format("saw", "temperature").split("\n")
     wrong = result(typed(home, plant, "plan", question, "--json"))["plan"]
     assert wrong != "\n".join(right)
     correct = ("correct", question, "--output", "learn.jsonl", "--json")
@@ -186,7 +181,7 @@ def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
     home: Path, plant: Path
 ) -> None:
     told = result(typed(home, plant, "eval", "--input", "test.jsonl", "--json"))
-    assert (told["planner"], told["messages"]) == ("case", 2)
+    assert (told["planner"], told["messages"]) == ("parser", 2)
     whole = told["figures"]["whole_plans"]
     assert (whole["value"], whole["count"]) == (0.5, 2)
     assert 0 < whole["low"] < 0.5 < whole["high"] < 1
@@ -232,18 +227,18 @@ def test_plugin_fails_below_the_gate_and_tells_what_flipped(project: pytest.Pyte
     kept = json.loads((project.path / "test.accepted.json").read_text("utf-8"))
     assert kept == {"how": True, "does": False}
     assert "wrong  does" not in run_pytest(project).stdout.str()
-    # The one that was right is asked for in other words, the other is as its gold plan.
+    # The one that was right is annotated wrongly, and the other rightly.
     other = {
-        "how does the lathe shake": HEAT.format("lathe", "vibration"),
-        "which pumps are there": 's1 = find_machine(query="pumps")',
+        "how hot is the lathe": HEAT.format("lathe", "vibration"),
+        "does the lathe vibrate": HEAT.format("lathe", "vibration"),
     }
-    rows = messages(other).replace('"id": "which"', '"id": "does"')
+    rows = messages(other)
     (project.path / "test.jsonl").write_text(rows, encoding="utf-8")
     flipped = run_pytest(project, "-o", "casewright_gate=1")
     flipped.assert_outcomes(failed=1)
     flipped.stdout.fnmatch_lines(
         [
-            "right -> wrong  how: how does the lathe shake",
+            "right -> wrong  how: how hot is the lathe",
             "  right s1 =*",
             "wrong -> right  does: *",
         ]
