@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
+from casewright.planner.election import ToolElection
 from casewright.planner.history import HistoryReuse
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import GIVEN, PlanCase
@@ -57,6 +58,7 @@ class ParserReuse:
         self._wordings = CaseWordings(cases)
         self._cases = _plan_cases(cases)
         self._agreed = _agreed([case.plan for case in self._cases])
+        self._election = ToolElection(self._cases)
 
     @cached_property
     def runtime(self) -> ParserRuntime:
@@ -73,10 +75,16 @@ class ParserReuse:
         message, readings = self.runtime.plans(
             prepared, request.question, request.context, request.max_steps
         )
-        for reading in readings:
-            confidence = self._card.confidence(reading.score)
-            own = written(reading.steps, prepared.schema, message)
-            yield Reading(own, confidence, confidence < self._card.asks_below)
+        plans = [(written(one.steps, prepared.schema, message), one.score) for one in readings]
+        if plans and self._election.decides:
+            more = self._election.scores(request.question, [plan.tools for plan, _ in plans])
+            best = plans[0][1]
+            ranked = sorted(zip(plans, more, strict=True), key=lambda pair: -pair[0][1] - pair[1])
+            # The elected plan is as sure as the one that the parser alone would have taken.
+            plans = [(ranked[0][0][0], best), *(pair for pair, _ in ranked[1:])]
+        for plan, score in plans:
+            confidence = self._card.confidence(score)
+            yield Reading(plan, confidence, confidence < self._card.asks_below)
 
 
 class ParserPlanner(ReusePlanner):

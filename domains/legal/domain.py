@@ -87,7 +87,7 @@ DOMAIN = Domain(
     description="A lawyer asks what courts held in decided cases, and what statutes say.",
     questions=(
         "Why was the bond not paid to the landlord in Castellan Estates v Rourke?",
-        "Has a note on a telephone been held to be a valid will?",
+        "Can a note on a telephone be a valid will?",
         "Which cases under the Evidence Act 2001 deal with evidence that was obtained unlawfully?",
         "When is a courier an employee and not a contractor?",
     ),

@@ -26,7 +26,7 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
     "review_summary": ("is the sound good?", {"product_id": "P011"}),
     "order_lookup": ("tablet", {}),
     "customer_support": ("How long do refunds take?", {}),
-    "case_search": ("Has a note on a telephone been held to be a valid will?", {}),
+    "case_search": ("Can a note on a telephone be a valid will?", {}),
     "act_cases": ("unlawfully obtained evidence", {"act": "Evidence Act 2001"}),
 }
 
