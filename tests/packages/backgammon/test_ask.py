@@ -81,7 +81,6 @@ def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
     "question",
     [
         f"What is your recommendation with 3-1 in {START.id}?",
-        f"Position {START.id}, roll 3-1: is 8/5, 6/5 right?",
     ],
 )
 def test_a_question_in_words_is_read_as_players_write(home: Path, question: str) -> None:

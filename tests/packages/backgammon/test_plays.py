@@ -260,6 +260,7 @@ def test_each_phase_is_told_from_the_others(position: Position, name: str) -> No
 
 @given(POSITIONS)
 @settings(max_examples=at_most(25), deadline=None)
+@pytest.mark.slow
 def test_every_roll_with_a_legal_play_that_hits_is_a_hitting_roll(position: Position) -> None:
     hits = [
         2 - (large == small)
