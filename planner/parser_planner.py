@@ -25,7 +25,7 @@ from casewright.tools import NO_EVIDENCE
 #: Plan cases that are read; of more, a random draw.
 CASES = 240
 #: So many plan cases with one plan for a toolbox of one tool leave nothing to decide.
-AGREEING = 5
+AGREEING = 4
 #: Confidence in the plan of a case that a message repeats word by word: 37 of 37 such plans are
 #: right in docs/fine-tuning.md, at least 0.9 (Wilson).
 WORDED = 0.9

@@ -81,6 +81,7 @@ def test_a_mirrored_board_with_dark_checkers_is_read_when_it_is_said_so(
     "question",
     [
         f"What is your recommendation with 3-1 in {START.id}?",
+        f"Position {START.id}, roll 3-1: is 8/5, 6/5 right?",
     ],
 )
 def test_a_question_in_words_is_read_as_players_write(home: Path, question: str) -> None:
@@ -112,7 +113,7 @@ def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
         (["--image", "blank.png", "--roll", "3-1"], "board"),
         (["--image", "sixteen.png", "--roll", "3-1"], "16 checkers"),
         (["--roll", "3-1", "a question"], "go with --image"),
-        (["How should I play 5-2 in this position?"], "position id"),
+        (["What is the best play with 3-1?"], "position id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
