@@ -126,8 +126,7 @@ def train_reader(
         "seconds": round(time.time() - started),
         "torch": torch.__version__,
     }
-    bias = float(network.bias[-1].detach())
-    return network, ReaderCard(tuple(forms), 2.0, bias, facts)
+    return network, ReaderCard(tuple(forms), 2.0, facts)
 
 
 def _fit(

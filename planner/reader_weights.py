@@ -57,13 +57,11 @@ class ReaderCard:
     Attributes:
         forms: An example of each form, in the order of the network's numbers, from 1.
         scale: What the product of the LoRA matrices is multiplied by.
-        example_bias: Logit of a form that only an example stands for, beside its likeness.
         training: Settings and figures of the training, for people.
     """
 
     forms: tuple[FormExample, ...]
     scale: float
-    example_bias: float = 0.0
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -111,7 +109,6 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         "format": FORMAT,
         "encoder": "all-MiniLM-L6-v2",
         "scale": card.scale,
-        "example_bias": card.example_bias,
         "forms": [
             {"plan": form.plan, "ask": form.ask, "question": form.question} for form in card.forms
         ],
@@ -140,8 +137,7 @@ def read_card(folder: Path) -> ReaderCard:
             forms = tuple(FormExample(f["plan"], f["ask"], f["question"]) for f in told["forms"])
             for form in forms:
                 form.read()
-            bias = float(told["example_bias"])
-            return ReaderCard(forms, float(told["scale"]), bias, told.get("training", {}))
+            return ReaderCard(forms, float(told["scale"]), told.get("training", {}))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"{folder} holds no reader ({type(error).__name__}: {error}). Give a folder that "

@@ -11,12 +11,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from casewright.errors import DependencyError, InputError
+from casewright.errors import InputError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.finetune.queries.annotation import sheet_record
 from casewright.finetune.queries.choose import EXTREMES, METHODS, Method, sample
 from casewright.finetune.queries.similarity import Floats, Vectors, best_similarity, distinct, units
 from casewright.stores import Encoder
+from casewright.stores.plot_file import plot_file
 from casewright.stores.progress import note, progress_bar
 
 #: Queries more alike than this are near duplicates.
@@ -88,38 +89,22 @@ def draw_pools(
         DependencyError: matplotlib is not installed.
         InputError: The file cannot be written.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise DependencyError(
-            "A plot needs matplotlib. Run: pip install 'casewright[plot]'"
-        ) from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     mean, axes = principal_axes(large)
-    figure, places = pyplot.subplots(
-        1, 2, figsize=(11, 5), layout="constrained", sharex=True, sharey=True
-    )
     shown = (
         (initial, "tab:blue", f"before: the initial pool, {len(initial):,}"),
         (sample, "tab:red", f"after: sampled by {method}, {len(sample):,}"),
     )
-    for index, (vectors, colour, title) in zip(places, shown, strict=True):
-        # Points of one picture, not shapes by the thousand in a vector file.
-        for part, size, own in ((large, 3, "0.8"), (vectors, 9, colour)):
-            points = (units(part) - mean) @ axes
-            index.scatter(*points.T, s=size, color=own, rasterized=True)
-        index.set_title(title)
-        index.set_xlabel("first principal component of the large pool")
-    places[0].set_ylabel("second")
-    figure.suptitle(f"In grey: the large pool, {len(large):,} queries")
-    try:
-        figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The plot cannot be written to {file}: {error}.") from error
-    finally:
-        pyplot.close(figure)
+    settings = {"nrows": 1, "ncols": 2, "figsize": (11, 5), "sharex": True, "sharey": True}
+    with plot_file(file, **settings) as (figure, halves):
+        for half, (vectors, colour, title) in zip(halves, shown, strict=True):
+            # Points of one picture, not shapes by the thousand in a vector file.
+            for part, size, own in ((large, 3, "0.8"), (vectors, 9, colour)):
+                points = (units(part) - mean) @ axes
+                half.scatter(*points.T, s=size, color=own, rasterized=True)
+            half.set_title(title)
+            half.set_xlabel("first principal component of the large pool")
+        halves[0].set_ylabel("second")
+        figure.suptitle(f"In grey: the large pool, {len(large):,} queries")
 
 
 #: Texts that are embedded at once; between them, progress is told.

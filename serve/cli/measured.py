@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from casewright.errors import DependencyError, InputError
+from casewright.stores.plot_file import plot_file
 
 #: Packages whose versions decide how fast things run.
 _PACKAGES = (
@@ -47,30 +47,10 @@ def commit() -> str | None:
 
 
 def save_plot(file: Path, draw: Callable[[Any], None] | None) -> None:
-    """Draw onto matplotlib axes, and write them to a file.
-
-    Raises:
-        DependencyError: matplotlib is not installed.
-        InputError: The file cannot be written.
-    """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise DependencyError(
-            "A plot needs matplotlib. Run: pip install 'casewright[plot]'"
-        ) from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
-    if draw is not None:
-        draw(axes)
-    try:
-        figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The plot cannot be written to {file}: {error}.") from error
-    finally:
-        pyplot.close(figure)
+    """Draw onto matplotlib axes, and write them to a file; see ``plot_file``."""
+    with plot_file(file, figsize=(8, 4.5)) as (_, axes):
+        if draw is not None:
+            draw(axes)
 
 
 def _processor() -> str:
