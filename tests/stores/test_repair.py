@@ -20,6 +20,8 @@ from tests.stores.test_damage_inside import MAPPINGS, SEGMENT, VECTOR, VECTORS, 
 from tests.support.sparse import copied
 
 CASES = 60
+#: Vectors that are damaged, more than cases are ever deleted here.
+SOME = 12
 STORAGE = "collection/notes/storage.sqlite"
 
 
@@ -118,17 +120,17 @@ def test_lost_cases_are_counted_and_what_their_text_says_is_kept(folder: Path) -
 def test_what_stands_in_the_log_of_a_killed_process_is_kept(folder: Path, tmp_path: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         late = store.add([note(f"late {number}", number) for number in range(30)])
-        # Not the first ones: the vector that is damaged below must still be somebody's.
         store.delete(late[-5:])
         before = {case.id: case for case in store.all()}
         killed = copied(folder, tmp_path / "killed")
+    # Edge orders vectors as it likes: of so many not all are those of deleted cases.
     with file(killed, VECTORS).open("r+b") as opened:
-        opened.write(bytes(VECTOR))
+        opened.write(bytes(SOME * VECTOR))
     with pytest.raises(StoreDamagedError):
         cases(killed)
     (made,) = repair_folder(killed)
     after = cases(killed)
-    assert made.lost == len(before) - len(after) <= 1
+    assert made.lost == len(before) - len(after) <= SOME
     assert after.items() <= before.items()
 
 
